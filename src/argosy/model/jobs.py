@@ -191,7 +191,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a user submits; everyone may read it. `kind` routes it (``batch``, ``service`` or any other
     name); `precedence` ranks it; the tasks of a `gang` job are placed together or not at all. Jobs with
     the same `program` are runs of the same thing, so a scheduler may learn from one for the next.
-    `name` is for people and need not be unique."""
+    `name` is for people and need not be unique. Unless it `preempts`, a job waits for room instead of
+    pushing off tasks of lower precedence; engines that place tasks one by one respect that."""
 
     id: str
     groups: tuple[TaskGroup, ...]
@@ -202,6 +203,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     constraints: tuple[Constraint, ...] = ()
     program: str = ""
     name: str = ""
+    preempts: bool = True
 
     def __post_init__(self) -> None:
         if "/" in self.id or not is_name(self.id):

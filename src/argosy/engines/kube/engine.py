@@ -10,7 +10,15 @@ from msgspec import Meta, structs
 from argosy.cell import Bitmap, Draft, Rule, View
 from argosy.cell.bitmaps import to_bitmap
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
-from argosy.engines.kube.queues import Batch, Kinds, QueuedPod, ReadyQueue, RetryQueue, one
+from argosy.engines.kube.queues import (
+    Batch,
+    Kinds,
+    QueuedPod,
+    ReadyQueue,
+    RetryQueue,
+    TaskKind,
+    one,
+)
 from argosy.engines.kube.room import Room
 from argosy.engines.kube.skipped_attempts import VainAttempts
 from argosy.engines.shared.withdrawal import Withdrawal, added, failed, withdrawn
@@ -212,12 +220,15 @@ class Kube:
             self._context.random,
             requires=kind.requires,
             prefer=() if looks is None else ((_window(*looks), 1),),
-            preempt_below=kind.precedence if self._settings.preempt else None,
+            preempt_below=kind.precedence if self._may_preempt(kind) else None,
         )
         self._explanation = found.explanation(self._settings.score)
         self._claims = draft.claims() if draft.count else None
         if self._claims is None:
             self._room.found_none(kind, self._explanation, view, now)
+
+    def _may_preempt(self, kind: TaskKind) -> bool:
+        return self._settings.preempt and kind.preempts
 
     def _in_turn(self, view: View) -> tuple[int, int, int] | None:
         """The machines to consider first: for `_window`; none if all are considered."""
@@ -235,7 +246,9 @@ class Kube:
             return self._forget(self._pod, view, now)
         if self._claims is None:
             return self._found_none(view, now)
-        transaction = Transaction(self._context.name, self._claims, preempt=self._settings.preempt)
+        assert self._pod is not None
+        may_preempt = self._may_preempt(self._pod.kind)
+        transaction = Transaction(self._context.name, self._claims, preempt=may_preempt)
         return (Commit(self._decision, transaction, self._explanation),)
 
     def _bound(self, outcome: Outcome, view: View, now: int) -> Sequence[Effect]:

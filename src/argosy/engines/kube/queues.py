@@ -19,11 +19,14 @@ NEVER: Final = -1
 class TaskKind:
     """Tasks that are equal to a scheduler: if one finds no room, none does."""
 
-    __slots__ = ("precedence", "requires", "shape")
+    __slots__ = ("precedence", "preempts", "requires", "shape")
 
-    def __init__(self, shape: int, precedence: int, requires: dict[str, str]) -> None:
+    def __init__(
+        self, shape: int, precedence: int, requires: dict[str, str], *, preempts: bool = True
+    ) -> None:
         self.shape = shape
         self.precedence = precedence
+        self.preempts = preempts
         self.requires = requires
 
 
@@ -317,13 +320,15 @@ class Kinds:
     """One object per kind."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[int, tuple[tuple[str, str], ...]], TaskKind] = {}
+        self._kinds: dict[tuple[int, bool, tuple[tuple[str, str], ...]], TaskKind] = {}
 
     def of(self, job: Job, group: TaskGroup, shape: int) -> TaskKind:
-        key = (shape, tuple(sorted(group.requires.items())))
+        key = (shape, job.preempts, tuple(sorted(group.requires.items())))
         kind = self._kinds.get(key)
         if kind is None:
-            kind = self._kinds[key] = TaskKind(shape, job.precedence, dict(group.requires))
+            kind = self._kinds[key] = TaskKind(
+                shape, job.precedence, dict(group.requires), preempts=job.preempts
+            )
         return kind
 
 

@@ -257,7 +257,7 @@ class SerialScheduler:
                 requires=group.requires,
                 within=within,
                 prefer=self.preferred(work, len(tasks), view),
-                preempt_below=precedence if terms.preempt else None,
+                preempt_below=precedence if terms.preempt and work.job.preempts else None,
             )
             seen.append(found)
             if len(short):
@@ -291,7 +291,7 @@ class SerialScheduler:
             self._claims,
             atomic=terms.atomic,
             coarse=terms.coarse,
-            preempt=terms.preempt,
+            preempt=terms.preempt and work.job.preempts,
             by_claims=terms.by_claims,
         )
         return (Commit(self._decision, transaction, self._explanation),)

@@ -37,10 +37,10 @@ from argosy.worlds.local.overruled import OverruledWorld
 
 #: Seconds between two looks at pods that were refused again and again.
 _LOOK_AGAIN: Final = 1.0
+#: Seconds for which a pod that a budget has kept is not told to leave again, at least.
+_KEPT_FOR: Final = 30.0
 #: A server that is back is not left waiting.
 _PROMPT: Final = WatchSettings(longest_delay=3.0)
-
-
 #: Seconds without a watch after which a scheduler says that it is not in step.
 LONGEST_LAG: Final = 10.0
 
@@ -308,10 +308,16 @@ class KubernetesDriver:
         self._pump()
 
     async def _look_again(self) -> None:
+        loop = asyncio.get_running_loop()
+        looked = loop.time()
         while True:
             await asyncio.sleep(_LOOK_AGAIN)
             if self._pods.has_resting:
                 self._tell(self._pods.look_again)
+            if loop.time() - looked >= _KEPT_FOR:
+                looked = loop.time()
+                if self._pods.has_protected:
+                    self._tell(self._pods.forget_budgets)
 
 
 def _apply(batch: ChangeBatch[Any], change: Callable[[ObjectChange[Any]], None]) -> None:

@@ -44,8 +44,6 @@ from argosy.worlds.kubernetes.tracked import (
 AT_ONCE: Final = 32
 #: Seconds between two writes about why the same pod waits.
 NOTE_EVERY: Final = 10.0
-#: Seconds for which an eviction that a budget forbids is tried again.
-EVICT_FOR: Final = 60.0
 _FIRST_WAIT: Final = 0.5
 #: A server that is back should not be left waiting.
 _LONGEST_WAIT: Final = 2.0
@@ -289,7 +287,7 @@ class KubernetesWriter:
     # Making room.
 
     async def _evict(self, order: EvictOrder) -> None:
-        pod, wait, until = order.pod, _FIRST_WAIT, time.monotonic() + EVICT_FOR
+        pod, wait = order.pod, _FIRST_WAIT
         while True:
             try:
                 async with self._rightfully():
@@ -302,12 +300,13 @@ class KubernetesWriter:
                 return
             except (ObjectNotFound, ObjectConflict):
                 return
+            except EvictionRefused:
+                # Somebody else may have to go.
+                self.counts["stayed"] += 1
+                self._stayed(pod.uid)
+                return
             except KubernetesError as error:
-                if isinstance(error, EvictionRefused) and time.monotonic() > until:
-                    self.counts["stayed"] += 1
-                    self._log(str(error))
-                    self._stayed(pod.uid)
-                    return
+                self._log(str(error))
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
                 continue
@@ -319,8 +318,8 @@ class KubernetesWriter:
         self._spawn(self._write(lambda: self._event(pod, "Normal", reason, "Evicting", text)))
 
     async def _nominate(self, pod: Pod, node: str) -> None:
-        patch = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
-        await self._client.patch(PODS, pod.name, patch, pod.namespace, subresource="status")
+        message = f"{node} was chosen: waits until others have left it"
+        await self._set_unscheduled(pod, message, "Unschedulable", {"nominatedNodeName": node})
 
     # Notes for people.
 
@@ -338,6 +337,12 @@ class KubernetesWriter:
         self._spawn(self._write(lambda: self._note(pod, message, reason)))
 
     async def _note(self, pod: Pod, message: str, reason: str) -> None:
+        await self._set_unscheduled(pod, message, reason, {})
+        await self._event(pod, "Warning", "FailedScheduling", "Scheduling", message)
+
+    async def _set_unscheduled(
+        self, pod: Pod, message: str, reason: str, more: dict[str, str]
+    ) -> None:
         condition = {
             "type": "PodScheduled",
             "status": "False",
@@ -348,12 +353,11 @@ class KubernetesWriter:
         await self._client.patch(
             PODS,
             pod.name,
-            {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}},
+            {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition], **more}},
             pod.namespace,
             form=PatchForm.STRATEGIC,
             subresource="status",
         )
-        await self._event(pod, "Warning", "FailedScheduling", "Scheduling", message)
 
     async def _event(self, pod: Pod, kind: str, reason: str, action: str, text: str) -> None:
         now = datetime.now(UTC)

@@ -32,22 +32,23 @@ from argosy.model.explanations import Why
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import BASE_DIMENSIONS, MOST_DIMENSIONS, Resources
-from argosy.worlds.kubernetes.pod_jobs import job_of_pod, kind_of
-from argosy.worlds.kubernetes.priorities import Precedences
-from argosy.worlds.kubernetes.requests import PODS, node_capacity, pod_request
-from argosy.worlds.kubernetes.room import NodeRoom
-from argosy.worlds.kubernetes.rulebook import GROUP_KEYS, Rulebook, describe_obstacle
+from argosy.worlds.kubernetes.node_machines import machine_of_node, rules_of_node
+from argosy.worlds.kubernetes.pod_jobs import exit_code_of, job_of_pod, kind_of
+from argosy.worlds.kubernetes.priorities import HIGHEST, Precedences
+from argosy.worlds.kubernetes.requests import PODS, node_capacity
+from argosy.worlds.kubernetes.room import NodeRoom, least_of
+from argosy.worlds.kubernetes.rulebook import Rulebook, describe_obstacle
+from argosy.worlds.kubernetes.shapes import PodShapes, has_changed
 from argosy.worlds.kubernetes.tracked import (
     BindOrder,
     ClusterOrder,
     EvictOrder,
     NominateOrder,
-    PodShape,
     PodState,
     PodWorld,
     TrackedPod,
 )
-from argosy.worlds.kubernetes.unsupported import obstacles_to_scheduling
+from argosy.worlds.kubernetes.unsupported import TOO_MANY_RESOURCES, obstacles_to_scheduling
 from argosy.worlds.kubernetes.volumes import KnownVolumes
 
 #: Who placed what was there already.
@@ -76,7 +77,8 @@ class PodCluster:
         #: Pods whose status should say why they are not scheduled at all.
         self.refused: deque[TrackedPod] = deque()
         self._by_job: dict[str, TrackedPod] = {}
-        self._shapes: dict[bytes, PodShape] = {}
+        self._known_volumes = KnownVolumes()
+        self._shapes = PodShapes(self.rulebook, self._known_volumes, is_ours)
         self._precedences = Precedences()
         self._room = NodeRoom()
         #: Pods that wait until others have left their node.
@@ -84,7 +86,6 @@ class PodCluster:
         #: Pods on nodes that are not known yet.
         self._homeless: dict[str, dict[str, None]] = defaultdict(dict)
         self._clamped: dict[str, dict[str, None]] = defaultdict(dict)
-        self._known_volumes = KnownVolumes()
         #: Resources that are accounted for, besides cpu and memory.
         self._extras: dict[str, None] = {PODS: None}
         #: Pods by the numbers of their tries.
@@ -93,6 +94,7 @@ class PodCluster:
         self._fresh: list[Job] = []
         self._cancelled: list[str] = []
         self._stale: list[TrackedPod] = []
+        self._protected: dict[str, None] = {}
         self._resting: list[TrackedPod] = []
 
     def _mark(self, attribute: str, group: str, sets: Sequence[str], is_given: bool) -> None:
@@ -108,7 +110,10 @@ class PodCluster:
         self.rulebook.set_namespace(namespace.name, namespace.metadata.labels)
 
     def set_volume(self, volume: PersistentVolume) -> None:
+        is_new = volume.name not in self._known_volumes.volumes
         self._known_volumes.volumes[volume.name] = volume
+        if is_new:
+            self._look_again()
 
     def remove_volume(self, name: str) -> None:
         self._known_volumes.volumes.pop(name, None)
@@ -120,24 +125,17 @@ class PodCluster:
     def remove_claim(self, namespace: str, name: str) -> None:
         self._known_volumes.claims.pop((namespace, name), None)
 
-    def _look_again(self, namespace: str) -> None:
+    def _look_again(self, namespace: str = "") -> None:
         """Pods that had to wait for a volume may not have to any more."""
         for tracked in list(self.pods.values()):
             if tracked.obstacle and tracked.state is PodState.OUTSIDE:
-                if tracked.pod.namespace != namespace:
+                if namespace and tracked.pod.namespace != namespace:
                     continue
-                self._release(tracked.shape)
-                tracked.shape = self._shape(tracked.pod)
+                self._renew(tracked)
                 self._consider(tracked)
 
     def machine_of(self, node: Node) -> Machine:
-        labels = node.metadata.labels
-        return Machine(
-            name=node.name,
-            capacity=node_capacity(node, self._extras),
-            attributes={key: value for key, value in labels.items() if key not in _OWN_LABELS},
-            joins={key: (labels[key],) for key in GROUP_KEYS if labels.get(key)},
-        )
+        return machine_of_node(node, self._extras)
 
     def set_node(self, node: Node) -> None:
         before, world = self.rulebook.nodes.get(node.name), self._world()
@@ -154,7 +152,7 @@ class PodCluster:
             world.fit_machine(node.name, machine.capacity)
         if before.metadata.labels != node.metadata.labels:
             world.relabel_machine(machine)
-        if _rules_of(before) != _rules_of(node):
+        if rules_of_node(before) != rules_of_node(node):
             self.rulebook.set_node(node)
         else:
             self.rulebook.nodes[node.name] = node
@@ -163,13 +161,30 @@ class PodCluster:
     def remove_node(self, name: str) -> None:
         if name not in self.rulebook.nodes:
             return
+        there = self.rulebook.pods_on(name)
         self.rulebook.remove_node(name)
-        self._room.remove(name)
         self._held.pop(name, None)
         self._clamped.pop(name, None)
         if self._world().has_machine(name):
             self._world().remove_machine(name)
         self._world().settle()
+        for uid in there:
+            tracked = self.pods.get(uid)
+            if tracked is not None and tracked.node == name:
+                self._lose_node(tracked)
+        self._room.remove(name)
+
+    def _lose_node(self, tracked: TrackedPod) -> None:
+        """The pod's node is gone. Should it come back, and the pod be there still, it counts again."""
+        self._undo_claim(tracked)
+        self._cancel(tracked)
+        number = tracked.number
+        self._set_number(tracked, None)
+        if number is not None:
+            self._world().gone(number)
+        if tracked.pod.spec.node_name:
+            tracked.state = PodState.OUTSIDE
+            self._homeless[tracked.pod.spec.node_name][tracked.uid] = None
 
     def set_pod(self, pod: Pod) -> None:
         tracked = self.pods.get(pod.uid)
@@ -180,8 +195,10 @@ class PodCluster:
         if tracked is None:
             if not pod.spec.node_name and not self._is_ours(pod):
                 return
-            tracked = self.pods[pod.uid] = TrackedPod(pod, self._shape(pod))
+            tracked = self.pods[pod.uid] = TrackedPod(pod, self._shapes.of(pod))
         before, tracked.pod = tracked.pod, pod
+        if has_changed(before, pod):
+            self._renew(tracked)
         if pod.spec.node_name:
             self._seen_on_node(tracked, before)
         elif tracked.state in _UNDECIDED and not self._is_ours(pod):
@@ -221,6 +238,24 @@ class PodCluster:
             return
         self._adopt(tracked, node)
 
+    def _renew(self, tracked: TrackedPod) -> None:
+        """What the pod needs may have changed: its labels, tolerations or requests, or its volumes."""
+        before, tracked.shape = tracked.shape, self._shapes.of(tracked.pod)
+        if tracked.takes_room:
+            self._room.give_back(tracked.node, before.request)
+            self._room.take(tracked.node, tracked.request)
+        self._shapes.release(before)
+        if tracked.shape is before:
+            return
+        if tracked.state is PodState.WAITING:
+            self._cancel(tracked)
+            self._submit(tracked)
+        elif tracked.state is PodState.BOUND and tracked.request != before.request:
+            self._adopt_anew(tracked)
+            self._release_held(tracked.node)
+        elif tracked.node:
+            self._count_anew(tracked)
+
     def _count_anew(self, tracked: TrackedPod) -> None:
         """Pods on their way out do not count when others are spread."""
         self.rulebook.leave(tracked.uid)
@@ -228,18 +263,18 @@ class PodCluster:
         needs = msgspec.structs.replace(tracked.needs, counted=counted)
         self.rulebook.put(tracked.uid, needs, tracked.node)
 
-    def _adopt(self, tracked: TrackedPod, node: str) -> None:
-        """The pod is on the node, whoever put it there."""
+    def _adopt(self, tracked: TrackedPod, node: str, instead_of: Sequence[int] = ()) -> None:
+        """The pod is on the node, whoever put it there; tries `instead_of` which it is do not start."""
         world = self._world()
         self.know_resources(tracked.request)
         tracked.state, tracked.node = PodState.BOUND, node
         self._take_room(tracked)
         self.rulebook.put(tracked.uid, tracked.needs, node)
         job = self._job(tracked, tracked.request)
-        refusal = world.adopt(job, node, KUBERNETES)
+        refusal = world.adopt(job, node, KUBERNETES, instead_of)
         if refusal is not None:
             # The node is overcommitted: the pod gets what is left.
-            least = _least(tracked.request, world.free_on(node))
+            least = least_of(tracked.request, world.free_on(node))
             job = self._job(tracked, least)
             refusal = world.adopt(job, node, KUBERNETES)
             tracked.is_clamped = True
@@ -258,30 +293,21 @@ class PodCluster:
             number += 1
             name = f"{base}~{number}"
         requires = tracked.required = dict(tracked.needs.attributes)
-        return job_of_pod(pod, name, self._route(pod), request, requires, self._precedences)
+        job = job_of_pod(pod, name, self._route(pod), request, requires, self._precedences)
+        return msgspec.structs.replace(job, precedence=HIGHEST) if tracked.is_protected else job
 
     def _consider(self, tracked: TrackedPod) -> None:
         """A pod without a node: submits it, unless something stands in the way."""
         pod = tracked.pod
         if pod.spec.scheduling_gates:
             return
-        tracked.obstacle = self._obstacle(tracked)
+        tracked.obstacle = obstacles_to_scheduling(pod, self._known_volumes)
+        if not tracked.obstacle and not self.know_resources(tracked.request):
+            tracked.obstacle = TOO_MANY_RESOURCES
         if tracked.obstacle:
             self.refused.append(tracked)
             return
         self._submit(tracked)
-
-    def _obstacle(self, tracked: TrackedPod) -> str:
-        pod = tracked.pod
-        obstacle = obstacles_to_scheduling(pod, self._known_volumes)
-        if obstacle:
-            return obstacle
-        if not self.know_resources(tracked.request):
-            return (
-                f"it asks for one of more than {MOST_DIMENSIONS} different resources, "
-                "which is as many as can be accounted for"
-            )
-        return ""
 
     def _submit(self, tracked: TrackedPod) -> None:
         world = self._world()
@@ -300,38 +326,6 @@ class PodCluster:
             fresh, self._fresh = self._fresh, []
             self._world().submit_all(fresh)
 
-    def _shape(self, pod: Pod) -> PodShape:
-        """What the pod asks for; most pods are like many others."""
-        spec, metadata = pod.spec, pod.metadata
-        key = _ENCODE(
-            (
-                metadata.namespace,
-                metadata.labels,
-                spec.node_selector,
-                spec.affinity,
-                spec.tolerations,
-                spec.topology_spread_constraints,
-                spec.containers,
-                spec.init_containers,
-                spec.overhead,
-                spec.resources,
-                self._known_volumes.node_rules(pod) if spec.volumes else (),
-                metadata.deletion_timestamp is not None,
-            )
-        )
-        shape = self._shapes.get(key)
-        if shape is None:
-            needs = self.rulebook.needs(pod, self._known_volumes.node_rules(pod))
-            shape = self._shapes[key] = PodShape(key, needs, pod_request(pod))
-        shape.pods += 1
-        return shape
-
-    def _release(self, shape: PodShape) -> None:
-        shape.pods -= 1
-        if not shape.pods:
-            self._shapes.pop(shape.key, None)
-            self.rulebook.release(shape.needs)
-
     def know_resources(self, request: Resources) -> bool:
         """Whether all that is asked for can be accounted for; nodes tell of it from now on."""
         unknown = [name for name in request.extras if name not in self._extras]
@@ -349,7 +343,7 @@ class PodCluster:
     def _over(self, tracked: TrackedPod, pod: Pod) -> None:
         """The pod has ended, and its node is free of it, though the object is still there."""
         tracked.pod = pod
-        status = 0 if pod.status.phase == "Succeeded" else _exit_code(pod)
+        status = 0 if pod.status.phase == "Succeeded" else exit_code_of(pod)
         self._end(tracked, status, "" if status == 0 else (pod.status.reason or "failed"))
         self._drop(tracked)
 
@@ -368,7 +362,7 @@ class PodCluster:
         self._homeless[tracked.pod.spec.node_name].pop(tracked.uid, None)
         self._clamped[node].pop(tracked.uid, None)
         self._undo_claim(tracked)
-        self._release(tracked.shape)
+        self._shapes.release(tracked.shape)
         self._cancel(tracked)
         number = tracked.number
         self._set_number(tracked, None)
@@ -398,9 +392,7 @@ class PodCluster:
             tracked = self.pods.get(uid)
             if tracked is not None and tracked.state is PodState.BOUND:
                 tracked.is_clamped = False
-                self.rulebook.leave(uid)
-                self._cancel(tracked)
-                self._adopt(tracked, node)
+                self._adopt_anew(tracked)
 
     # Room on nodes.
 
@@ -451,9 +443,9 @@ class PodCluster:
             tracked.state = PodState.WAITING
             self._set_number(tracked, None)
         elif tracked.state in (PodState.BINDING, PodState.BOUND):
-            tracked.state = PodState.LEAVING
             self._cancelled.append(tracked.job)
             if tracked.node in self.rulebook.nodes:
+                tracked.state = PodState.LEAVING
                 self.orders.append(EvictOrder(tracked.pod, why))
         if why in _UNTOLD and tracked.state is PodState.WAITING:
             self._stale.append(tracked)
@@ -521,29 +513,56 @@ class PodCluster:
         if tracked is None or tracked.state is not PodState.BINDING:
             return
         node = tracked.node
+        if not node:
+            # Its node is gone.
+            tracked.state = PodState.OUTSIDE
+            self._consider(tracked)
+            return
         number, tracked.state = tracked.number, PodState.CLAIMED
         if number is not None:
             self._world().refuse_try(number, Why.STALE)
         self._release_held(node)
 
     def eviction_failed(self, uid: str) -> None:
-        """A pod that was to leave stays: it counts again, and who was to take its place looks on."""
+        """A budget keeps a pod that was to leave: it counts again, nobody preempts it for now, and who
+        was to take its place looks on."""
         tracked = self.pods.get(uid)
         if tracked is None or tracked.state is not PodState.LEAVING:
             return
-        node = tracked.node
-        for other in list(self._held.get(node, ())):
+        giving_way = []
+        for other in list(self._held.pop(tracked.node, ())):
             waiting = self.pods[other]
-            del self._held[node][other]
             waiting.state = PodState.CLAIMED
             if waiting.number is not None:
-                self._world().refuse_try(waiting.number, Why.STALE)
+                giving_way.append(waiting.number)
         number = tracked.number
         self._set_number(tracked, None)
+        tracked.is_protected = True
+        self._protected[uid] = None
+        self._adopt_anew(tracked, giving_way)
+        self._world().settle()
         if number is not None:
             self._world().gone(number)
-        self.rulebook.leave(uid)
-        self._adopt(tracked, node)
+
+    def forget_budgets(self) -> None:
+        """To be called now and then: pods that budgets have kept may be told to leave again."""
+        protected, self._protected = self._protected, {}
+        for uid in protected:
+            tracked = self.pods.get(uid)
+            if tracked is not None:
+                tracked.is_protected = False
+                if tracked.state is PodState.BOUND:
+                    self._adopt_anew(tracked)
+
+    @property
+    def has_protected(self) -> bool:
+        return bool(self._protected)
+
+    def _adopt_anew(self, tracked: TrackedPod, instead_of: Sequence[int] = ()) -> None:
+        """A pod that is on its node needs another job there."""
+        self.rulebook.leave(tracked.uid)
+        self._cancel(tracked)
+        self._adopt(tracked, tracked.node, instead_of)
 
     def of_job(self, job: str) -> TrackedPod | None:
         return self._by_job.get(job)
@@ -606,25 +625,3 @@ class PodCluster:
 _UNTOLD: Final = (Why.PREEMPTED, Why.MACHINE_GONE, Why.NO_ROOM)
 _PLACED: Final = (PodState.BOUND, PodState.BINDING)
 _UNDECIDED: Final = (PodState.OUTSIDE, PodState.WAITING)
-_ENCODE: Final = msgspec.json.Encoder().encode
-#: Every node has its own value, which says no more than its name.
-_OWN_LABELS: Final = ("kubernetes.io/hostname",)
-
-
-def _rules_of(node: Node) -> tuple[object, ...]:
-    return node.metadata.labels, node.spec.taints, node.spec.unschedulable
-
-
-def _least(request: Resources, free: Resources) -> Resources:
-    left = dict(free.items())
-    amounts = {name: min(amount, left.get(name, 0)) for name, amount in request.items()}
-    cpu, memory = amounts.pop("cpu"), amounts.pop("memory")
-    return Resources(cpu, memory, {name: amount for name, amount in amounts.items() if amount})
-
-
-def _exit_code(pod: Pod) -> int:
-    for container in pod.status.container_statuses:
-        ended = container.state.terminated
-        if ended is not None and ended.exit_code:
-            return ended.exit_code
-    return 1

@@ -20,7 +20,7 @@ from argosy.kubernetes.objects import (
     Taint,
     Toleration,
 )
-from argosy.worlds.kubernetes.selectors import described_requirement, selects_node
+from argosy.worlds.kubernetes.selectors import as_integer, described_requirement, selects_node
 
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _REPELLING: Final = ("NoSchedule", "NoExecute")
@@ -68,8 +68,14 @@ class NodeRules(msgspec.Struct, frozen=True):
         )
 
     def repelled_by(self, node: Node) -> Taint | None:
-        """The first taint that is not tolerated."""
-        for taint in taints_of(node):
+        """The first taint that is not tolerated; being cordoned is one."""
+        if node.spec.unschedulable and not tolerates(self.tolerations, UNSCHEDULABLE):
+            return UNSCHEDULABLE
+        return self.tainted_by(node)
+
+    def tainted_by(self, node: Node) -> Taint | None:
+        """The same, but a node that is only cordoned repels nobody."""
+        for taint in node.spec.taints:
             if taint.effect in _REPELLING and not tolerates(self.tolerations, taint):
                 return taint
         return None
@@ -93,12 +99,6 @@ class NodeRules(msgspec.Struct, frozen=True):
         return "; ".join(parts) or "no taints"
 
 
-def taints_of(node: Node) -> Iterable[Taint]:
-    yield from node.spec.taints
-    if node.spec.unschedulable:
-        yield UNSCHEDULABLE
-
-
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
     return any(_tolerates(toleration, taint) for toleration in tolerations)
 
@@ -120,9 +120,8 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _compares(toleration: Toleration, taint: Taint) -> bool:
-    try:
-        have, bound = int(taint.value), int(toleration.value)
-    except ValueError:
+    have, bound = as_integer(taint.value), as_integer(toleration.value)
+    if have is None or bound is None:
         return False
     return have > bound if toleration.operator == "Gt" else have < bound
 

@@ -74,4 +74,13 @@ def job_of_pod(
         owner=metadata.namespace,
         program=controller_of(pod),
         name=f"{metadata.namespace}/{metadata.name}",
+        preempts=pod.spec.preemption_policy != "Never",
     )
+
+
+def exit_code_of(pod: Pod) -> int:
+    for container in pod.status.container_statuses:
+        ended = container.state.terminated
+        if ended is not None and ended.exit_code:
+            return ended.exit_code
+    return 1

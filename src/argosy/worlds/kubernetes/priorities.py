@@ -15,6 +15,8 @@ from argosy.model.jobs import PRECEDENCE_RANGE
 #: The priorities of `system-cluster-critical` and `system-node-critical`.
 _SYSTEM: Final = {2_000_000_000: 32_000, 2_000_001_000: 32_001}
 _LOWEST: Final = PRECEDENCE_RANGE[0]
+#: Above that of any pod.
+HIGHEST: Final = PRECEDENCE_RANGE[1]
 
 
 class Precedences:

@@ -35,3 +35,11 @@ class NodeRoom:
             if amount and used[name] + amount > have.get(name, 0):
                 return False
         return True
+
+
+def least_of(request: Resources, free: Resources) -> Resources:
+    """As much of the request as is free."""
+    left = dict(free.items())
+    amounts = {name: min(amount, left.get(name, 0)) for name, amount in request.items()}
+    cpu, memory = amounts.pop("cpu"), amounts.pop("memory")
+    return Resources(cpu, memory, {name: amount for name, amount in amounts.items() if amount})

@@ -10,50 +10,49 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 import msgspec
 
-from argosy.kubernetes.objects import (
-    ContainerPort,
-    Node,
-    NodeSelector,
-    Pod,
-    PodAffinityTerm,
-    TopologySpreadConstraint,
-)
+from argosy.kubernetes.objects import Node, NodeSelector, Pod
 from argosy.model.machines import MACHINE_GROUP
 from argosy.worlds.kubernetes.node_rules import NodeRules
+from argosy.worlds.kubernetes.term_plans import (
+    TermPlan,
+    affinity_plans,
+    anti_affinity_plans,
+    claim_plans,
+    port_plans,
+    spread_plans,
+)
 from argosy.worlds.kubernetes.terms import (
-    HOSTNAME,
-    Attracted,
-    Avoided,
     Avoiding,
-    Brought,
     CountedPod,
-    PodScope,
     PodTerm,
     Spread,
-    spread_selector,
+    domain_of,
 )
 
 #: Topology keys that are node groups of the cell, so that a domain is marked at once.
 GROUP_KEYS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 _TRUE: Final = "true"
-_ANY_IP: Final = ("", "0.0.0.0", "::")
-_MUST: Final = "DoNotSchedule"
+#: Marks that nobody uses any more are kept for the next pods like the last ones, but not all of them.
+MOST_UNUSED: Final = 256
 
 
 class PodNeeds(msgspec.Struct):
     """What a pod requires of a node, and what it brings there."""
 
     rules: NodeRules
+    #: Those that it must respect, and those that it brings.
     terms: tuple[PodTerm, ...]
+    brings: tuple[PodTerm, ...]
     counted: CountedPod
     attributes: dict[str, str]
-    #: How many of the terms that pods bring by avoiding others were looked at.
+    #: The number of the last of the terms that pods bring by avoiding others which was looked at.
     avoiding_seen: int = 0
+    #: How often the labels of namespaces had changed by then.
+    namespace_changes: int = 0
 
     @property
     def is_plain(self) -> bool:
@@ -67,6 +66,15 @@ class _PlacedPod(msgspec.Struct):
     counting: tuple[PodTerm, ...]
 
 
+class _RuleMark(msgspec.Struct):
+    """Static rules, the name of their mark, the nodes that have it, and how many use it."""
+
+    rules: NodeRules
+    name: str
+    admitted: set[str]
+    users: int = 0
+
+
 class Rulebook:
     """`mark` is `Host.mark`."""
 
@@ -74,11 +82,18 @@ class Rulebook:
         self._mark = mark
         self.nodes: dict[str, Node] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        #: Static rules by key, with the name of their mark and the nodes that have it.
-        self._rules: dict[bytes, tuple[NodeRules, str, set[str]]] = {}
+        self._namespace_changes = 0
+        #: By the key of the rules.
+        self._rules: dict[bytes, _RuleMark] = {}
         self._terms: dict[str, PodTerm] = {}
-        self._avoiding: list[Avoiding] = []
-        #: The domains that are open to each term.
+        #: Names of terms, by the names and details of their plans.
+        self._names: dict[tuple[str, bytes], str] = {}
+        #: By number, in the order in which they were made.
+        self._avoiding: dict[int, Avoiding] = {}
+        self._avoiding_made = 0
+        #: Rules and terms without users, the longest unused first.
+        self._unused: dict[bytes | str, None] = {}
+        #: The nodes that have the mark of each term.
         self._open: dict[str, set[str]] = {}
         #: Nodes by topology key and domain.
         self._members: dict[str, dict[str, dict[str, None]]] = defaultdict(dict)
@@ -96,15 +111,10 @@ class Rulebook:
             self._leave_domains(before)
         self.nodes[node.name] = node
         self._enter_domains(node)
-        for rules, attribute, admitted in self._rules.values():
-            is_admitted = rules.admits(node)
-            # A node that comes back has the marks it had when it went.
-            if before is None or (node.name in admitted) != is_admitted:
-                (admitted.add if is_admitted else admitted.discard)(node.name)
-                self._mark(attribute, MACHINE_GROUP, [node.name], is_admitted)
+        for mark in self._rules.values():
+            self._set_mark(mark.name, mark.admitted, [node.name], mark.rules.admits(node))
         for term in self._terms.values():
-            is_open = term.is_open(node.metadata.labels.get(term.topology_key))
-            self._mark(term.name, MACHINE_GROUP, [node.name], is_open)
+            self._refresh(term, [node.name])
 
     def remove_node(self, name: str) -> None:
         """The node is gone, and so are its pods."""
@@ -114,12 +124,14 @@ class Rulebook:
         self._leave_domains(node)
         for uid in list(self._on_node.pop(name, ())):
             self._placed.pop(uid, None)
-        for _, _, admitted in self._rules.values():
-            admitted.discard(name)
+        for mark in self._rules.values():
+            mark.admitted.discard(name)
+        for marked in self._open.values():
+            marked.discard(name)
 
     def _enter_domains(self, node: Node) -> None:
         for key in self._members:
-            domain = node.metadata.labels.get(key)
+            domain = domain_of(node, key)
             if domain is not None:
                 self._members[key].setdefault(domain, {})[node.name] = None
         for term in self._terms.values():
@@ -129,7 +141,7 @@ class Rulebook:
         for term in self._terms.values():
             self._count_node(term, node, -1)
         for key, domains in self._members.items():
-            domain = node.metadata.labels.get(key)
+            domain = domain_of(node, key)
             if domain is not None:
                 domains[domain].pop(node.name, None)
                 if not domains[domain]:
@@ -137,7 +149,7 @@ class Rulebook:
 
     def _count_node(self, term: PodTerm, node: Node, change: int) -> None:
         """The node's pods count for the term, and the node itself if pods spread over it."""
-        domain = node.metadata.labels.get(term.topology_key)
+        domain = domain_of(node, term.topology_key)
         if domain is None or not term.counts_node(node):
             return
         is_wide = isinstance(term, Spread) and term.add_node(domain, change)
@@ -148,85 +160,160 @@ class Rulebook:
 
     # Marks.
 
+    def _set_mark(
+        self, attribute: str, having: set[str], names: Iterable[str], is_given: bool
+    ) -> None:
+        changed = [name for name in names if (name in having) != is_given]
+        if not changed:
+            return
+        having.symmetric_difference_update(changed)
+        self._mark(attribute, MACHINE_GROUP, changed, is_given)
+
     def _refresh_domain(self, term: PodTerm, domain: str, *, is_wide: bool) -> None:
         """A count has changed: the domain, or all of them, may have opened or closed."""
-        open_domains = self._open[term.name]
-        for each in list(self._members[term.topology_key]) if is_wide else [domain]:
-            is_open = term.is_open(each)
-            if (each in open_domains) != is_open:
-                (open_domains.add if is_open else open_domains.discard)(each)
-                self._mark_domain(term, each, is_open)
+        if is_wide:
+            for sibling in term.siblings:
+                self._refresh_domains(sibling, list(self._members[sibling.topology_key]))
+        domains = list(self._members[term.topology_key]) if is_wide else [domain]
+        self._refresh_domains(term, domains)
 
-    def _mark_domain(self, term: PodTerm, domain: str, is_open: bool) -> None:
-        members = self._members[term.topology_key].get(domain)
-        if not members:
-            return
-        if term.topology_key in GROUP_KEYS:
-            self._mark(term.name, term.topology_key, [domain], is_open)
-        else:
-            self._mark(term.name, MACHINE_GROUP, list(members), is_open)
+    def _refresh_domains(self, term: PodTerm, domains: Iterable[str]) -> None:
+        for each in domains:
+            members = self._members[term.topology_key].get(each, {})
+            having, is_open = self._open[term.name], term.is_open(each)
+            changed = [name for name in members if (name in having) != is_open]
+            if not changed:
+                continue
+            having.symmetric_difference_update(changed)
+            if term.topology_key in GROUP_KEYS and len(changed) == len(members):
+                self._mark(term.name, term.topology_key, [each], is_open)
+            else:
+                self._mark(term.name, MACHINE_GROUP, changed, is_open)
 
-    def _mark_term(self, term: PodTerm) -> None:
-        """Makes all marks of a term that has none."""
-        key = term.topology_key
-        self._open[term.name] = {domain for domain in self._members[key] if term.is_open(domain)}
-        if key in GROUP_KEYS:
-            named = [domain for domain in self._open[term.name] if self._members[key][domain]]
-            if named:
-                self._mark(term.name, key, named, True)
-            names: list[str] = []
-        else:
-            names = [
-                each for domain in self._open[term.name] for each in self._members[key][domain]
-            ]
-        if term.is_open(None):
-            names += [node.name for node in self.nodes.values() if key not in node.metadata.labels]
-        if names:
-            self._mark(term.name, MACHINE_GROUP, names, True)
+    def _refresh(self, term: PodTerm, names: Iterable[str]) -> None:
+        having = self._open[term.name]
+        by_openness: dict[bool, list[str]] = {True: [], False: []}
+        for name in names:
+            domain = domain_of(self.nodes[name], term.topology_key)
+            by_openness[term.is_open(domain)].append(name)
+        for is_open, group in by_openness.items():
+            self._set_mark(term.name, having, group, is_open)
 
     def mark_all(self) -> None:
         """Makes all marks anew, for a host that knows none of them."""
-        for _, attribute, admitted in self._rules.values():
-            if admitted:
-                self._mark(attribute, MACHINE_GROUP, list(admitted), True)
-        for term in self._terms.values():
-            self._mark_term(term)
+        for mark in self._rules.values():
+            if mark.admitted:
+                self._mark(mark.name, MACHINE_GROUP, list(mark.admitted), True)
+        for name, having in self._open.items():
+            if having:
+                self._mark(name, MACHINE_GROUP, list(having), True)
 
     # What pods need.
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         if self._namespaces.get(name) != labels:
             self._namespaces[name] = dict(labels)
+            self._namespace_changes += 1
             self._recount()
 
     def _labels_of(self, namespace: str) -> Mapping[str, str]:
         return self._namespaces.get(namespace, {})
 
-    def needs(self, pod: Pod, volumes: Sequence[NodeSelector] = ()) -> PodNeeds:
-        """What the pod requires. Until `release` it is one of the users of its terms."""
+    def needs(
+        self, pod: Pod, volumes: Sequence[NodeSelector] = (), claims: Sequence[str] = ()
+    ) -> PodNeeds:
+        """What the pod requires. Until `release` it is one of the users of its rules and terms.
+        `volumes` say where its volumes can be used, and `claims` are those that it uses alone."""
         rules = NodeRules.of(pod, volumes)
-        terms: dict[str, PodTerm] = {}
-        brings: list[str] = []
-        self._add_affinity(pod, terms)
-        self._add_anti_affinity(pod, terms, brings)
-        self._add_spread(pod, rules, terms)
-        self._add_ports(pod, terms, brings)
-        counted = self.counted(pod, brings)
-        names = [self._static(rules), *terms]
-        needs = PodNeeds(rules, tuple(terms.values()), counted, dict.fromkeys(names, _TRUE))
-        for term in needs.terms:
-            term.users += 1
+        family = self._terms_of(affinity_plans(pod, self._labels_of))
+        self._relate(list(family.values()))
+        avoided, avoiding = anti_affinity_plans(pod)
+        respected, used = port_plans(pod)
+        alone = claim_plans(pod, claims)
+        terms = family | self._terms_of([*avoided, *spread_plans(pod, rules), *respected, *alone])
+        brings = self._terms_of([*avoiding, *used, *alone])
+        mark = self._static(rules)
+        names = [mark.name, *terms]
+        needs = PodNeeds(
+            rules,
+            tuple(terms.values()),
+            tuple(brings.values()),
+            self.counted(pod, brings),
+            dict.fromkeys(names, _TRUE),
+        )
+        self._use(mark)
+        for term in (*needs.terms, *needs.brings):
+            self._use(term)
         self._add_avoiding(needs)
+        self._tidy_up()
+        return needs
+
+    def presence(self, pod: Pod, claims: Sequence[str] = ()) -> PodNeeds:
+        """The same for a pod that is on its node and stays there: only what it brings matters."""
+        avoiding, used = anti_affinity_plans(pod)[1], port_plans(pod)[1]
+        brings = self._terms_of([*avoiding, *used, *claim_plans(pod, claims)])
+        needs = PodNeeds(
+            NodeRules(),
+            (),
+            tuple(brings.values()),
+            self.counted(pod, brings),
+            {},
+        )
+        for term in needs.brings:
+            self._use(term)
+        self._tidy_up()
         return needs
 
     def _add_avoiding(self, needs: PodNeeds) -> None:
         """Pods that avoid this one may have come after it."""
-        for term in self._avoiding[needs.avoiding_seen :]:
+        if needs.namespace_changes != self._namespace_changes:
+            needs.namespace_changes, needs.avoiding_seen = self._namespace_changes, 0
+        if needs.avoiding_seen >= self._avoiding_made:
+            return
+        for number, term in self._avoiding.items():
+            if number <= needs.avoiding_seen or term.name in needs.attributes:
+                continue
             if term.concerns(needs.counted, self._labels_of):
                 needs.terms = (*needs.terms, term)
                 needs.attributes[term.name] = _TRUE
-                term.users += 1
-        needs.avoiding_seen = len(self._avoiding)
+                self._use(term)
+        needs.avoiding_seen = self._avoiding_made
+
+    def _use(self, used: PodTerm | _RuleMark) -> None:
+        used.users += 1
+        if used.users == 1:
+            self._unused.pop(_key_of(used), None)
+
+    def _give_up(self, used: PodTerm | _RuleMark) -> None:
+        used.users -= 1
+        if not used.users:
+            self._unused[_key_of(used)] = None
+
+    def _tidy_up(self) -> None:
+        """Forgets what has not been used for long."""
+        while len(self._unused) > MOST_UNUSED:
+            key = next(iter(self._unused))
+            del self._unused[key]
+            if isinstance(key, bytes):
+                mark = self._rules.pop(key)
+                name, having = mark.name, mark.admitted
+            else:
+                name, having = key, self._open.pop(key)
+                self._forget_term(self._terms.pop(key))
+            if having:
+                self._mark(name, MACHINE_GROUP, list(having), False)
+
+    def _forget_term(self, term: PodTerm) -> None:
+        self._counting.clear()
+        self._names = {plan: name for plan, name in self._names.items() if name != term.name}
+        self._avoiding = {
+            number: each for number, each in self._avoiding.items() if each is not term
+        }
+        for sibling in term.siblings:
+            sibling.siblings = tuple(each for each in sibling.siblings if each is not term)
+        for placed in self._placed.values():
+            if term in placed.counting:
+                placed.counting = tuple(each for each in placed.counting if each is not term)
 
     def counted(self, pod: Pod, brings: Iterable[str]) -> CountedPod:
         metadata = pod.metadata
@@ -239,156 +326,70 @@ class Rulebook:
 
     def release(self, needs: PodNeeds) -> None:
         """The pod no longer has to respect anything."""
-        for term in needs.terms:
-            term.users -= 1
+        for term in (*needs.terms, *needs.brings):
+            self._give_up(term)
+        mark = self._rules.get(needs.rules.key())
+        if mark is not None and mark.name in needs.attributes:
+            self._give_up(mark)
+        self._tidy_up()
 
-    def _static(self, rules: NodeRules) -> str:
+    def _static(self, rules: NodeRules) -> _RuleMark:
         key = rules.key()
         known = self._rules.get(key)
         if known is None:
             described = f"node rules: {rules.describe()}"
-            taken = {name for _, name, _ in self._rules.values()}
+            taken = {mark.name for mark in self._rules.values()}
             name, number = described, 1
             while name in taken:
                 number += 1
                 name = f"{described} ({number})"
-            admitted: set[str] = set()
-            known = self._rules[key] = (rules, name, admitted)
-            admitted.update(node.name for node in self.nodes.values() if rules.admits(node))
-            if admitted:
-                self._mark(name, MACHINE_GROUP, list(admitted), True)
-        return known[1]
+            known = self._rules[key] = _RuleMark(rules, name, set())
+            self._unused[key] = None
+            allowed = [node.name for node in self.nodes.values() if rules.admits(node)]
+            self._set_mark(name, known.admitted, allowed, True)
+        return known
 
-    def _add_affinity(self, pod: Pod, terms: dict[str, PodTerm]) -> None:
-        affinity = pod.spec.affinity
-        wanted = affinity.pod_affinity if affinity is not None else None
-        required = wanted.required_during_scheduling_ignored_during_execution if wanted else ()
-        if not required:
+    def _terms_of(self, plans: Iterable[TermPlan]) -> dict[str, PodTerm]:
+        terms = [self._term(plan) for plan in plans]
+        return {term.name: term for term in terms}
+
+    def _relate(self, family: Sequence[PodTerm]) -> None:
+        """Terms of the affinity of one pod by different keys: where its first pod is, all look."""
+        if len(family) < 2 or all(each.siblings for each in family):
             return
-        metadata = pod.metadata
-        scopes = tuple(dict.fromkeys(_Hashed(self._scope(pod, each)) for each in required).keys())
-        plain = tuple(each.scope for each in scopes)
-        is_own = all(
-            scope.has(metadata.namespace, metadata.labels, self._labels_of(metadata.namespace))
-            for scope in plain
-        )
-        said = " and ".join(map(str, plain))
-        for key in dict.fromkeys(each.topology_key for each in required):
-            name = f"near pods {said} by {key}" + ("" if is_own else " (others)")
-            terms[name] = self._term(
-                name, key, lambda name, key: Attracted(name, key, plain, is_own)
-            )
+        for term in family:
+            term.siblings = tuple(each for each in family if each is not term)
+        for term in family:
+            self._refresh(term, list(self.nodes))
 
-    def _add_anti_affinity(self, pod: Pod, terms: dict[str, PodTerm], brings: list[str]) -> None:
-        affinity = pod.spec.affinity
-        wanted = affinity.pod_anti_affinity if affinity is not None else None
-        required = wanted.required_during_scheduling_ignored_during_execution if wanted else ()
-        for each in required:
-            scope, key = self._scope(pod, each), each.topology_key
-            name = f"away from pods {scope} by {key}"
-            terms[name] = self._term(name, key, partial(Avoided, scope=scope))
-            guard = f"away from pods that avoid {scope} by {key}"
-            self._term(guard, key, partial(Avoiding, scope=scope))
-            brings.append(guard)
-
-    def _scope(self, pod: Pod, term: PodAffinityTerm) -> PodScope:
-        return PodScope.of(term, pod.metadata.namespace, pod.metadata.labels)
-
-    def _add_spread(self, pod: Pod, rules: NodeRules, terms: dict[str, PodTerm]) -> None:
-        required = [
-            each
-            for each in pod.spec.topology_spread_constraints
-            if each.when_unsatisfiable == _MUST
-        ]
-        keys = tuple(sorted({each.topology_key for each in required}))
-        for each in required:
-            name, make = self._spread(pod, each, keys, rules)
-            terms[name] = self._term(name, each.topology_key, make)
-
-    def _spread(
-        self,
-        pod: Pod,
-        constraint: TopologySpreadConstraint,
-        keys: tuple[str, ...],
-        rules: NodeRules,
-    ) -> tuple[str, Callable[[str, str], PodTerm]]:
-        labels = pod.metadata.labels
-        selector = spread_selector(constraint.label_selector, labels, constraint.match_label_keys)
-        scope = PodScope(selector, (pod.metadata.namespace,))
-        follows_rules = constraint.node_affinity_policy != "Ignore"
-        honours_taints = constraint.node_taints_policy == "Honor"
-        kept = msgspec.structs.replace(
-            rules,
-            **({} if follows_rules else {"selector": {}, "affinity": None, "volumes": ()}),
-            **({} if honours_taints else {"tolerations": ()}),
-        )
-        counts_itself = scope.has(pod.metadata.namespace, labels, {})
-        limits = f"skew at most {constraint.max_skew}"
-        if constraint.min_domains:
-            limits += f", at least {constraint.min_domains} domains"
-        name = f"pods {scope} spread over {constraint.topology_key}, {limits}"
-        if not counts_itself:
-            name += ", not counting itself"
-        if (follows_rules and kept != NodeRules()) or honours_taints:
-            name += f", among nodes with {kept.describe()}"
-        if len(keys) > 1:
-            name += f", with {' and '.join(keys)}"
-
-        def make(name: str, key: str) -> PodTerm:
-            return Spread(
-                name,
-                key,
-                scope,
-                max_skew=constraint.max_skew,
-                min_domains=constraint.min_domains or 1,
-                counts_itself=counts_itself,
-                other_keys=tuple(other for other in keys if other != key),
-                rules=kept if follows_rules or honours_taints else None,
-                honours_taints=honours_taints,
-            )
-
-        return name, make
-
-    def _add_ports(self, pod: Pod, terms: dict[str, PodTerm], brings: list[str]) -> None:
-        """A port on every address collides with the same port on any address."""
-        ports = dict.fromkeys(
-            (port.protocol, port.host_port, "" if port.host_ip in _ANY_IP else port.host_ip)
-            for port in _host_ports(pod)
-        )
-        for protocol, port, address in ports:
-            everywhere = f"host port {port}/{protocol} free on every address"
-            somewhere = f"host port {port}/{protocol} free on any address"
-            at_address = f"host port {port}/{protocol} free on {address}"
-            respects, uses = (
-                ([everywhere], [everywhere, somewhere])
-                if not address
-                else ([somewhere, at_address], [everywhere, at_address])
-            )
-            for name in dict.fromkeys([*respects, *uses]):
-                self._term(name, HOSTNAME, Brought)
-            terms.update((name, self._terms[name]) for name in respects)
-            brings += uses
-
-    def _term(self, name: str, key: str, make: Callable[[str, str], PodTerm]) -> PodTerm:
-        term = self._terms.get(name)
+    def _term(self, plan: TermPlan) -> PodTerm:
+        identity = (plan.name, plan.details)
+        term = self._terms.get(self._names.get(identity, ""))
         if term is None:
-            term = self._terms[name] = make(name, key)
+            key, name, number = plan.topology_key, plan.name, 1
+            while name in self._terms:
+                number += 1
+                name = f"{plan.name} ({number})"
+            self._names[identity] = name
+            term = self._terms[name] = plan.make(name, key)
             self._open[name] = set()
+            self._unused[name] = None
             if isinstance(term, Avoiding):
-                self._avoiding.append(term)
+                self._avoiding_made += 1
+                self._avoiding[self._avoiding_made] = term
             self._counting.clear()
             if key not in self._members:
                 for node in self.nodes.values():
-                    domain = node.metadata.labels.get(key)
+                    domain = domain_of(node, key)
                     if domain is not None:
                         self._members[key].setdefault(domain, {})[node.name] = None
             self._count_all(term)
-            self._mark_term(term)
+            self._refresh(term, list(self.nodes))
         return term
 
     def _count_all(self, term: PodTerm) -> None:
         for node in self.nodes.values():
-            domain = node.metadata.labels.get(term.topology_key)
+            domain = domain_of(node, term.topology_key)
             if domain is not None and isinstance(term, Spread) and term.counts_node(node):
                 term.add_node(domain, 1)
         for placed in self._placed.values():
@@ -396,7 +397,7 @@ class Rulebook:
                 continue
             placed.counting = (*placed.counting, term)
             node = self.nodes[placed.node]
-            domain = node.metadata.labels.get(term.topology_key)
+            domain = domain_of(node, term.topology_key)
             if domain is not None and term.counts_node(node):
                 term.add(domain, 1)
 
@@ -418,9 +419,8 @@ class Rulebook:
         if node is None or not needs.rules.admits(node):
             return needs.rules
         self._add_avoiding(needs)
-        labels = node.metadata.labels
         for term in needs.terms:
-            if not term.is_open(labels.get(term.topology_key)):
+            if not term.is_open(domain_of(node, term.topology_key)):
                 return term
         return None
 
@@ -438,6 +438,10 @@ class Rulebook:
         self._on_node[placed.node].pop(uid, None)
         self._count(placed.counting, placed.node, -1)
 
+    def pods_on(self, name: str) -> list[str]:
+        """The uids of the pods on a node, or on their way to it."""
+        return list(self._on_node.get(name, ()))
+
     def is_counted(self, pod: CountedPod) -> bool:
         """Whether any rule about other pods looks at such a pod."""
         return bool(self._counting_of(pod))
@@ -447,7 +451,7 @@ class Rulebook:
         if node is None:
             return
         for term in counting:
-            domain = node.metadata.labels.get(term.topology_key)
+            domain = domain_of(node, term.topology_key)
             if domain is not None and term.counts_node(node):
                 is_wide = term.add(domain, change)
                 self._refresh_domain(term, domain, is_wide=is_wide)
@@ -464,28 +468,11 @@ class Rulebook:
         return known
 
 
+def _key_of(used: PodTerm | _RuleMark) -> bytes | str:
+    return used.rules.key() if isinstance(used, _RuleMark) else used.name
+
+
 _ENCODE = msgspec.json.Encoder(order="sorted").encode
-
-
-class _Hashed:
-    """A scope that can be looked up."""
-
-    def __init__(self, scope: PodScope) -> None:
-        self.scope = scope
-        self._key = _ENCODE(scope)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hashed) and other._key == self._key
-
-
-def _host_ports(pod: Pod) -> Iterable[ContainerPort]:
-    for container in (*pod.spec.containers, *pod.spec.init_containers):
-        for port in container.ports:
-            if port.host_port > 0:
-                yield port
 
 
 def describe_obstacle(obstacle: PodTerm | NodeRules) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from argosy.kubernetes.objects import (
     LabelSelector,
@@ -11,6 +13,11 @@ from argosy.kubernetes.objects import (
     NodeSelectorTerm,
     SelectorRequirement,
 )
+
+#: Labels such as `1_000` are no numbers, although Python would read them.
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_SMALLEST: Final = -(2**63)
+_LARGEST: Final = 2**63 - 1
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
@@ -39,12 +46,17 @@ def holds(requirement: SelectorRequirement, labels: Mapping[str, str]) -> bool:
 
 
 def _compares(requirement: SelectorRequirement, value: str | None) -> bool:
-    try:
-        [bound] = requirement.values
-        number = int(value or "")
-        return number > int(bound) if requirement.operator == "Gt" else number < int(bound)
-    except ValueError:
+    number = as_integer(value or "")
+    bound = as_integer(requirement.values[0]) if len(requirement.values) == 1 else None
+    if number is None or bound is None:
         return False
+    return number > bound if requirement.operator == "Gt" else number < bound
+
+
+def as_integer(text: str) -> int | None:
+    """A number of 64 bits; none if it is not one."""
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    return number if number is not None and _SMALLEST <= number <= _LARGEST else None
 
 
 def selects_node(selector: NodeSelector | None, node: Node) -> bool:
@@ -67,10 +79,10 @@ def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
 def described(selector: LabelSelector | None) -> str:
     """The selector as `kubectl get --selector` takes it."""
     if selector is None:
-        return "nothing"
+        return "of no kind"
     parts = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]
     parts += [described_requirement(each) for each in selector.match_expressions]
-    return ",".join(parts) or "everything"
+    return ",".join(parts) or "of any kind"
 
 
 def described_requirement(requirement: SelectorRequirement) -> str:

@@ -26,7 +26,16 @@ from argosy.kubernetes.objects import (
 from argosy.worlds.kubernetes.node_rules import NodeRules
 from argosy.worlds.kubernetes.selectors import described, selects
 
-HOSTNAME: Final = "kubernetes.io/hostname"
+#: Topology keys in which every node is a domain, and all nodes are one, whatever their labels.
+NODE_NAME: Final = "every node"
+CLUSTER: Final = "the cluster"
+
+
+def domain_of(node: Node, topology_key: str) -> str | None:
+    """None for nodes without the key."""
+    if topology_key == NODE_NAME:
+        return node.name
+    return CLUSTER if topology_key == CLUSTER else node.metadata.labels.get(topology_key)
 
 
 class PodScope(msgspec.Struct, frozen=True):
@@ -115,8 +124,10 @@ class PodTerm(ABC):
         self.topology_key = topology_key
         #: Counted pods per domain.
         self.counts: Counter[str] = Counter()
-        #: How many pods must respect it.
+        #: How many shapes of pods must respect it, or bring it with them.
         self.users = 0
+        #: Terms that may open or close when this one says that other domains may.
+        self.siblings: tuple[PodTerm, ...] = ()
 
     @abstractmethod
     def counts_pod(self, pod: CountedPod, namespace_labels: NamespaceLabels) -> bool: ...
@@ -174,8 +185,8 @@ class Avoiding(Brought):
 
 
 class Attracted(PodTerm):
-    """A pod that is in every scope is in the domain. Until there is one anywhere, the first pod that is
-    itself in every scope may go to any domain."""
+    """A pod that is in every scope is in the domain. Until there is one anywhere, by any of the keys of
+    the same pod (`siblings`), the first pod that is itself in every scope may go to any domain."""
 
     def __init__(
         self, name: str, topology_key: str, scopes: tuple[PodScope, ...], is_in_scopes: bool
@@ -191,12 +202,16 @@ class Attracted(PodTerm):
     def is_open(self, domain: str | None) -> bool:
         if domain is None:
             return False
-        return self.counts[domain] > 0 or (self.is_in_scopes and not self.counts)
+        return self.counts[domain] > 0 or (self.is_in_scopes and self._is_first)
+
+    @property
+    def _is_first(self) -> bool:
+        return not self.counts and not any(each.counts for each in self.siblings)
 
     def add(self, domain: str, change: int) -> bool:
-        was_empty = not self.counts
+        was_first = self._is_first
         super().add(domain, change)
-        return was_empty or not self.counts
+        return self.is_in_scopes and was_first != self._is_first
 
 
 class Spread(PodTerm):
@@ -242,7 +257,7 @@ class Spread(PodTerm):
             return False
         if self.rules is None:
             return True
-        is_repelled = self.honours_taints and self.rules.repelled_by(node) is not None
+        is_repelled = self.honours_taints and self.rules.tainted_by(node) is not None
         return self.rules.selects(node) and not is_repelled
 
     @property

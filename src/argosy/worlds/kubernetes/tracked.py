@@ -20,7 +20,9 @@ class PodWorld(Protocol):
     """What a cluster needs of the live world."""
 
     def submit_all(self, jobs: Iterable[Job]) -> None: ...
-    def adopt(self, job: Job, machine: str, by: str) -> Refusal | None: ...
+    def adopt(
+        self, job: Job, machine: str, by: str, instead_of: Sequence[int] = ()
+    ) -> Refusal | None: ...
     def cancel(self, name: str) -> int: ...
     def settle(self) -> None: ...
     def job_seq(self, name: str) -> int | None: ...
@@ -74,6 +76,8 @@ class TrackedPod(msgspec.Struct):
     takes_room: bool = False
     #: Whether its job asks for less than the pod does, because its node is overcommitted.
     is_clamped: bool = False
+    #: Whether a budget has kept it from being evicted lately: it makes room for nobody.
+    is_protected: bool = False
 
     @property
     def needs(self) -> PodNeeds:

@@ -3,37 +3,28 @@ ignored."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from argosy.kubernetes.objects import (
     Affinity,
     NodeAffinity,
     Pod,
     PodAffinity,
 )
+from argosy.model.resources import MOST_DIMENSIONS
 from argosy.worlds.kubernetes.volumes import KnownVolumes
+
+TOO_MANY_RESOURCES: Final = (
+    f"it asks for one of more than {MOST_DIMENSIONS} different resources, "
+    "which is as many as can be accounted for"
+)
 
 
 def obstacles_to_scheduling(pod: Pod, known: KnownVolumes) -> str:
     """Why the pod cannot be scheduled, whatever room there is; empty if it can."""
     if pod.spec.resource_claims:
         return "it uses resource claims, which are not supported"
-    for volume in pod.spec.volumes:
-        name = None
-        if volume.persistent_volume_claim is not None:
-            name = volume.persistent_volume_claim.claim_name
-        elif volume.ephemeral is not None:
-            name = f"{pod.name}-{volume.name}"
-        if name is None:
-            continue
-        claim = known.claims.get((pod.namespace, name))
-        if claim is None:
-            return f'persistentvolumeclaim "{name}" not found'
-        if claim.metadata.deletion_timestamp is not None:
-            return f'persistentvolumeclaim "{name}" is being deleted'
-        if not claim.spec.volume_name:
-            return f'persistentvolumeclaim "{name}" is not bound to a volume yet'
-        if claim.spec.volume_name not in known.volumes:
-            return f'persistentvolume "{claim.spec.volume_name}" not found'
-    return ""
+    return known.obstacle(pod)
 
 
 def ignored_wishes(pod: Pod) -> list[str]:
@@ -50,6 +41,4 @@ def ignored_wishes(pod: Pod) -> list[str]:
             ignored.append(f"spec.affinity.{name}.preferredDuringSchedulingIgnoredDuringExecution")
     if any(each.when_unsatisfiable != "DoNotSchedule" for each in spec.topology_spread_constraints):
         ignored.append("spec.topologySpreadConstraints with whenUnsatisfiable ScheduleAnyway")
-    if spec.preemption_policy == "Never":
-        ignored.append("spec.preemptionPolicy Never")
     return ignored

@@ -140,10 +140,17 @@ class OverruledWorld(LocalWorld):
             return None
         return super().job_seq(name)
 
-    def adopt(self, job: Job, machine: str, by: str) -> Refusal | None:
-        """A job of one task that runs already. Returns why there is no room for it."""
+    def adopt(
+        self, job: Job, machine: str, by: str, instead_of: Sequence[int] = ()
+    ) -> Refusal | None:
+        """A job of one task that runs already. Returns why there is no room for it. Tries `instead_of`
+        which it is there do not start, and nothing is decided until it has their place."""
         self._check_new(job)
         self.settle()
+        for number in instead_of:
+            live = self.tries.get(number)
+            if live is not None:
+                self.refuse(live.task, live.incarnation, Why.STALE)
         refusal = self.host.place(job, self.machine_number(machine), by, _BIND)
         if refusal is None:
             self._added(job, None)
