@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from argosy.cli import kubernetes_demo
 from argosy.cli.fleet import read_entries
 from argosy.cli.output import note
 from argosy.cli.serving import Listening, listen_options, readiness_option
@@ -116,3 +117,6 @@ def command(
         say = announce_json if output == "json" else announce
         serve_kubernetes(options, say, lambda line: note(f"argosy: {line}"))
     note("argosy: down")
+
+
+command.add_command(kubernetes_demo.command)
