@@ -62,6 +62,18 @@ DEFAULT_ENGINE: Final = "omega"
     metavar="DIR",
     help="Where the journal is kept.  [default: a directory that is removed at the end]",
 )
+@click.option(
+    "--shadow",
+    is_flag=True,
+    help="Change nothing: report what each engine would have done with the pods that the cluster's own "
+    "scheduler places. The report comes at the end, as a table or, with -o json, as JSON.",
+)
+@click.option(
+    "--for",
+    "duration",
+    metavar="DURATION",
+    help="With --shadow: end after this time, such as 10min.  [default: at Ctrl-C]",
+)
 @listen_options(DEFAULT_LISTEN)
 @readiness_option
 @click.pass_context
@@ -74,6 +86,8 @@ def command(
     name: str,
     events: bool,
     directory: Path | None,
+    shadow: bool,
+    duration: str | None,
     listening: Listening,
     output: str,
 ) -> None:
@@ -87,6 +101,8 @@ def command(
         return
     if fleet is not None and engines:
         raise CommandError("both --fleet and --engine", expected="one of them")
+    if duration is not None and not shadow:
+        raise CommandError("--for without --shadow", expected="both")
 
     from tempfile import TemporaryDirectory
 
@@ -104,6 +120,13 @@ def command(
         if fleet is not None
         else [{"name": each, "engine": each} for each in engines or (DEFAULT_ENGINE,)]
     )
+    if shadow:
+        from argosy.cli.kubernetes_shadow import shadow_cluster
+
+        shadow_cluster(
+            load_connection(kubeconfig, context), tables, duration, as_json=output == "json"
+        )
+        return
     with TemporaryDirectory(prefix="argosy-kubernetes-") as scratch:
         options = KubernetesOptions(
             connection=load_connection(kubeconfig, context),
