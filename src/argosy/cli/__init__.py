@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final, NoReturn
 
-__all__ = ["Terminated", "main", "process"]
+__all__ = ["Terminated", "kubectl_plugin", "main", "process"]
 
 INTERRUPTED: Final = 130
 TERMINATED: Final = 143
@@ -38,8 +38,9 @@ class HungUp(Terminated):
     """SIGHUP: the terminal was closed."""
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs one command; `arguments` default to those of the process."""
+def main(arguments: Sequence[str] | None = None, *, is_plugin: bool = False) -> NoReturn:
+    """Runs one command, of `argosy` or of `kubectl argosy`; `arguments` default to those of the
+    process."""
     try:
         with _terminable():
             # Imports take long enough to be interrupted.
@@ -48,16 +49,21 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             if arguments is None:
                 # What was imported stays as long as the process.
                 gc.freeze()
-            code = run(arguments)
+            code = run(arguments, is_plugin=is_plugin)
     except KeyboardInterrupt as stop:
         code = ended_by(stop)
     raise SystemExit(code)
 
 
-def process() -> NoReturn:
+def kubectl_plugin() -> NoReturn:
+    """The entry point `kubectl-argosy`, which kubectl calls for `kubectl argosy`."""
+    process(is_plugin=True)
+
+
+def process(*, is_plugin: bool = False) -> NoReturn:
     """The entry point `argosy`: runs `main` and ends the process with it."""
     try:
-        main()
+        main(is_plugin=is_plugin)
     except SystemExit as end:
         # A pool's thread may wait forever for the rest of what a terminated process was sending.
         for thread in threading.enumerate():

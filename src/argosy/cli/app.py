@@ -100,7 +100,7 @@ def app(options: GlobalOptions, debug: bool) -> None:
     options.debug = options.debug or debug
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str] | None = None, *, is_plugin: bool = False) -> int:
     """Calls the command and returns the exit code."""
     options = GlobalOptions(debug=bool(os.environ.get("ARGOSY_DEBUG")))
     if sys.stderr is None:
@@ -108,7 +108,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         return _complain("output", "the output is closed", options)
     try:
-        code = _called(arguments, options)
+        code = _called(arguments, options, is_plugin=is_plugin)
         # The reader may leave while the last lines are still buffered.
         flush()
         return code
@@ -140,20 +140,27 @@ def _forget_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _called(arguments: Sequence[str] | None, options: GlobalOptions) -> int:
+def _called(arguments: Sequence[str] | None, options: GlobalOptions, *, is_plugin: bool) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     color = False if os.environ.get("NO_COLOR") else None
     if os.environ.get("_ARGOSY_COMPLETE"):
         app.main(given, prog_name="argosy")
     try:
-        with app.make_context("argosy", given, color=color, obj=options) as context:
-            app.invoke(context)
+        group, name = (_plugin(), "kubectl argosy") if is_plugin else (app, "argosy")
+        with group.make_context(name, given, color=color, obj=options) as context:
+            group.invoke(context)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return MISTAKE
     except click.exceptions.Exit as stop:
         return stop.exit_code
     return 0
+
+
+def _plugin() -> click.Command:
+    from argosy.cli.kubectl import plugin
+
+    return plugin
 
 
 def _complain(code: str, text: str, options: GlobalOptions) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from argosy.cli import kubernetes_demo
 from argosy.cli.fleet import read_entries
 from argosy.cli.kubernetes_guard import guard
 from argosy.cli.output import note
@@ -93,6 +94,18 @@ DEFAULT_ENGINE: Final = "omega"
     metavar="DIR",
     help="Where the journal is kept.  [default: a directory that is removed at the end]",
 )
+@click.option(
+    "--shadow",
+    is_flag=True,
+    help="Change nothing: report what each engine would have done with the pods that the cluster's own "
+    "scheduler places. The report comes at the end, as a table or, with -o json, as JSON.",
+)
+@click.option(
+    "--for",
+    "duration",
+    metavar="DURATION",
+    help="With --shadow: end after this time, such as 10min.  [default: at Ctrl-C]",
+)
 @listen_options(DEFAULT_LISTEN)
 @readiness_option
 @click.pass_context
@@ -110,6 +123,8 @@ def command(
     lease_duration: int,
     identity: str | None,
     directory: Path | None,
+    shadow: bool,
+    duration: str | None,
     listening: Listening,
     output: str,
 ) -> None:
@@ -126,6 +141,8 @@ def command(
     if not leader_elect and (lease_name or lease_namespace or identity):
         given = "--lease-name" if lease_name else "--identity" if identity else "--lease-namespace"
         raise CommandError(f"{given} without --leader-elect", expected="both")
+    if duration is not None and not shadow:
+        raise CommandError("--for without --shadow", expected="both")
 
     from tempfile import TemporaryDirectory
 
@@ -146,6 +163,11 @@ def command(
         else [{"name": each, "engine": each} for each in engines or (DEFAULT_ENGINE,)]
     )
     connection = load_connection(kubeconfig, context)
+    if shadow:
+        from argosy.cli.kubernetes_shadow import shadow_cluster
+
+        shadow_cluster(connection, tables, duration, as_json=output == "json")
+        return
     election = ElectionOptions(
         name=lease_name or name,
         namespace=lease_namespace or _lease_namespace(connection),
@@ -169,6 +191,7 @@ def command(
 
 
 command.add_command(guard)
+command.add_command(kubernetes_demo.command)
 
 
 def _lease_namespace(connection: Connection) -> str:
