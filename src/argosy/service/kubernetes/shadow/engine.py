@@ -64,7 +64,6 @@ class ShadowedEngine:
             raise
         self._overseer.connect(self.cluster.ended, asyncio.get_running_loop().call_soon)
         self._overseer.wake = self._pump
-        self._life = self._world.life
         self.cluster.listeners.append(self._turn_ended)
         self._living: asyncio.Task[None] | None = None
 
@@ -169,10 +168,5 @@ class ShadowedEngine:
         self.tell(replace_pod)
 
     def _turn_ended(self, seconds: float) -> None:
-        world = self._world
-        if world.life != self._life:
-            self._life = world.life
-            known = [row.job.id for row in world.open_rows()]
-            self.tell(lambda pods: pods.recover(known))
-        world.take_explained()
+        self._world.take_explained()
         self._pump()
