@@ -113,7 +113,7 @@ class TestJobs:
         client.wait(job.id, timeout=0.2)
         answer = client.why(job.id, 0)
         assert answer.answer.task == f"{job.id}/0"
-        assert "no machine" in answer.text[0]
+        assert "cannot run: " in answer.text[0]
         assert client.story(job.id, 0).lines[0].what == "submitted"
         client.cancel(job.id)
 

@@ -223,7 +223,7 @@ def test_why_not_names_the_nearest_miss_and_what_would_help(tmp_path: Path) -> N
     assert why.state == "pending"
     assert (why.looked_at, why.feasible) == (8, 0)
     assert why.sentence == (
-        "giant/0 can never run: giant has tasks that ask for 5 cores; the largest machine has 4 cores."
+        "giant/0 cannot run: giant has tasks that ask for 5 cores; the largest machine has 4 cores."
     )
     assert why.remedy == "ask for 1 core less, or add a machine with 5 cores"
 
@@ -253,7 +253,7 @@ def test_why_not_names_the_attributes_nobody_has(tmp_path: Path) -> None:
     picky = job("picky", requires={"arch": "arm"})
     spec = scenario("omega", [picky], settings=FAST, horizon=10 * SECOND, replicas=1)
     why = answers(spec, tmp_path, "picky/0").why()
-    assert why.sentence == "picky/0 can never run: picky requires arch=arm, which no machine has."
+    assert why.sentence == "picky/0 cannot run: picky requires arch=arm, which no machine has."
 
 
 def test_why_given_up_says_what_stood_in_the_way_at_last(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def ask(engine: str, jobs: list[SimulatedJob], task: str, seconds: int = 30) -> 
 def test_a_task_larger_than_any_machine_is_said_to_be_so(engine: str) -> None:
     why = ask(engine, [job("giant", cpu=64_000)], "giant")
     assert why.sentence == (
-        "giant/0 can never run: giant has tasks that ask for 64 cores; the largest machine has 8 cores."
+        "giant/0 cannot run: giant has tasks that ask for 64 cores; the largest machine has 8 cores."
     )
 
 

@@ -72,4 +72,4 @@ class TestRun:
             slow.reason,
         )
         assert (never.job, never.state) == ("giant", "unfinished")
-        assert never.reason.startswith("giant/0 can never run")
+        assert never.reason.startswith("giant/0 cannot run")

@@ -389,8 +389,8 @@ def test_a_plan_says_what_does_not_fit_and_what_would_help(live: LiveBench) -> N
     assert not plan["fits"]
     waiting = plan["tasks"][1]
     assert (waiting["state"], waiting["machine"]) == ("pending", "")
-    assert "lacks 1 core" in waiting["sentence"]
-    assert waiting["remedy"].startswith("no machine is large enough")
+    assert "the largest machine has 1 core" in waiting["sentence"]
+    assert waiting["remedy"].startswith("ask for 1 core less")
 
 
 def test_a_plan_says_who_would_have_to_go(make_live: Make) -> None:

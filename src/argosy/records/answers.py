@@ -268,7 +268,7 @@ class TaskAnswers:
         )
         can = self._capabilities(getattr(record, "scheduler", ""))
         if (demand := self._never(can)) is not None:
-            sentence = f"{self.task} can never run: {demand}."
+            sentence = f"{self.task} cannot run: {demand}."
             details = (
                 (f"{given_up[0].upper()}{given_up.partition(';')[0][1:]}.",) if given_up else ()
             )
