@@ -33,7 +33,7 @@ lint: $(VENV)/.dev
 	$(BIN)/python tests/support/check_lengths.py
 
 bench: $(VENV)/.dev
-	@for file in bench/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@$(BIN)/python bench/everything.py
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/project/test_docs.py

@@ -11,6 +11,8 @@ so on. An unchanged explanation is not repeated.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 import numpy as np
 
@@ -24,6 +26,10 @@ from argosy.engines.families.flow.tasks import PENDING
 from argosy.model.effects import Explain
 from argosy.model.explanations import Explanation
 from argosy.model.random import Random
+
+#: The first price of a waiting task holds for this many times the interval between explanations, and
+#: each later one for as long as the task had been priced until then.
+_TIMES: Final = 4
 
 
 class Explainer:
@@ -131,7 +137,7 @@ class Explainer:
             first, last = self._priced.get(task_class, (-1, -1))
             if last < 0:
                 new.append(task_class)
-            elif now - last >= last - first:
+            elif now - last >= max(_TIMES * self._settings.explain, last - first):
                 due.append((last, task_class))
         return new + [task_class for _, task_class in sorted(due)]
 

@@ -283,7 +283,8 @@ class FlowScheduler:
         name = self._context.name
         transaction = Transaction(name, self._claims, releases=releases, move=True)
         waiting = self._waiting(view, now)
-        return (*self._explainer.placed(graph, plan), Commit(self._round, transaction), *waiting)
+        reasons = self._explainer.placed(graph, plan) if self._context.keeps_explanations else ()
+        return (*reasons, Commit(self._round, transaction), *waiting)
 
     def _still_wanted(self) -> FlowPlan:
         """The plan without tasks that were withdrawn since it was made."""
