@@ -593,7 +593,7 @@ class PodCluster:
         for job in self._cancelled:
             if (cancelled := self._by_job.pop(job, None)) is not None:
                 cancelled.job = ""
-        self._cancelled = []
+        self._cancelled, self._fresh = [], []
         lost = []
         for tracked in self.pods.values():
             if not tracked.job:
@@ -619,6 +619,7 @@ class PodCluster:
                 tracked.state = state
             else:
                 self._submit(tracked)
+        self.flush()
 
 
 #: Why claims are pushed off without their schedulers being told.
