@@ -96,7 +96,7 @@ class Rulebook:
         #: The nodes that have the mark of each term.
         self._open: dict[str, set[str]] = {}
         #: Nodes by topology key and domain.
-        self._members: dict[str, dict[str, dict[str, None]]] = defaultdict(dict)
+        self._members: dict[str, dict[str, dict[str, None]]] = {}
         self._placed: dict[str, _PlacedPod] = {}
         self._on_node: dict[str, dict[str, None]] = defaultdict(dict)
         #: Which terms count pods that are alike: forgotten whenever there is a new term.
@@ -379,10 +379,11 @@ class Rulebook:
                 self._avoiding[self._avoiding_made] = term
             self._counting.clear()
             if key not in self._members:
+                members = self._members[key] = {}
                 for node in self.nodes.values():
                     domain = domain_of(node, key)
                     if domain is not None:
-                        self._members[key].setdefault(domain, {})[node.name] = None
+                        members.setdefault(domain, {})[node.name] = None
             self._count_all(term)
             self._refresh(term, list(self.nodes))
         return term
@@ -437,6 +438,11 @@ class Rulebook:
             return
         self._on_node[placed.node].pop(uid, None)
         self._count(placed.counting, placed.node, -1)
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether no pod has to respect anything, or brings anything."""
+        return len(self._unused) == len(self._rules) + len(self._terms)
 
     def pods_on(self, name: str) -> list[str]:
         """The uids of the pods on a node, or on their way to it."""
