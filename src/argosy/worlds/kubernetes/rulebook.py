@@ -8,7 +8,7 @@ that decides on an older state, or a machine's queue that starts a task late, ma
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -73,6 +73,8 @@ class _RuleMark(msgspec.Struct):
     name: str
     admitted: set[str]
     users: int = 0
+    #: How many nodes are not admitted for each reason; None if that is not up to date.
+    reasons: Counter[str] | None = None
 
 
 class Rulebook:
@@ -112,6 +114,7 @@ class Rulebook:
         self.nodes[node.name] = node
         self._enter_domains(node)
         for mark in self._rules.values():
+            mark.reasons = None
             self._set_mark(mark.name, mark.admitted, [node.name], mark.rules.admits(node))
         for term in self._terms.values():
             self._refresh(term, [node.name])
@@ -125,6 +128,7 @@ class Rulebook:
         for uid in list(self._on_node.pop(name, ())):
             self._placed.pop(uid, None)
         for mark in self._rules.values():
+            mark.reasons = None
             mark.admitted.discard(name)
         for marked in self._open.values():
             marked.discard(name)
@@ -424,6 +428,24 @@ class Rulebook:
             if not term.is_open(domain_of(node, term.topology_key)):
                 return term
         return None
+
+    def reasons(self, needs: PodNeeds) -> dict[str, int]:
+        """How many nodes are not admissible for each reason, each node for the first that applies."""
+        mark = self._rules.get(needs.rules.key())
+        if mark is None:
+            return {}
+        if mark.reasons is None:
+            mark.reasons = Counter(
+                mark.rules.reason(node)
+                for name, node in self.nodes.items()
+                if name not in mark.admitted
+            )
+        found, left = Counter(mark.reasons), mark.admitted
+        for term in needs.terms:
+            still = left & self._open[term.name]
+            found[term.reason] += len(left) - len(still)
+            left = still
+        return {reason: count for reason, count in found.items() if count}
 
     def put(self, uid: str, needs: PodNeeds, node: str) -> None:
         """The pod is on the node, or is going there; it counts from now on."""
