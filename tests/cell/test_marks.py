@@ -69,9 +69,7 @@ def test_marking_changes_what_is_derived_from_labels_but_no_version(cell: Cell) 
 
 def test_a_machine_that_joins_later_has_no_mark(cell: Cell) -> None:
     cell.mark("fits", to_bitmap(np.ones(MACHINES, np.bool_)))
-    cell.commit(
-        Transaction(OPERATOR, machines=(AddMachine(Machine("late", Resources(1000, 1))),))
-    )
+    cell.commit(Transaction(OPERATOR, machines=(AddMachine(Machine("late", Resources(1000, 1))),)))
     mask = to_mask(cell.where({"fits": "true"}), MACHINES + 1)
     assert mask.tolist() == [True] * MACHINES + [False]
 
