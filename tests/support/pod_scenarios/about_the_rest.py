@@ -239,14 +239,6 @@ PREEMPTION = (
         victims=("large",),
     ),
     _preempt(
-        "the lowest priority has to go",
-        "b",
-        _low("stays", "a"),
-        pod("victim", on="b", requests=_ONE, priorityClassName="lowest"),
-        nodes={"a": node(), "b": node()},
-        victims=("victim",),
-    ),
-    _preempt(
         "a budget that allows it",
         "a",
         _low("victim", "a", labels={"app": "web"}),

@@ -25,8 +25,8 @@ PROBE: Final = "probe"
 PRIORITIES: Final = {"lowest": 10, "low": 100, "high": 1000}
 #: The class of pods that preempt nobody.
 POLITE: Final = "polite"
-#: Seconds for which pods that should be bound are waited for after everything has come to rest.
-PATIENCE: Final = 20.0
+#: Seconds within which everything has to come to rest.
+PATIENCE: Final = 60.0
 _MERGE: Final = "application/merge-patch+json"
 
 

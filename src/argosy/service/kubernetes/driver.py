@@ -303,6 +303,7 @@ class KubernetesDriver:
                 len(self._pods.rulebook.nodes),
                 world.host.view.machine_name,
                 ignored_wishes(tracked.pod),
+                self._pods.rulebook.reasons(tracked.needs),
             )
             self.writer.note_waiting(tracked.pod, message)
         self._pump()

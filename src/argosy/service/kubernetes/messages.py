@@ -2,42 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from argosy.kubernetes.quantities import quantity
 from argosy.model.explanations import Explanation
-from argosy.model.units import format_amount
 
 #: The API truncates longer ones; annotations share 256 KiB.
 LONGEST = 1_000
+FILTERED = "filtered"
 _RULED_OUT = {
-    "filtered": "node(s) did not match the pod's rules",
+    FILTERED: "node(s) did not match the pod's rules",
     "down": "node(s) were gone or draining",
     "pods": "Too many pods",
 }
 
 
 def waiting_message(
-    explanation: Explanation, nodes: int, name_of: Callable[[int], str], wishes: Sequence[str] = ()
+    explanation: Explanation,
+    nodes: int,
+    name_of: Callable[[int], str],
+    wishes: Sequence[str] = (),
+    excluded: Mapping[str, int] | None = None,
 ) -> str:
-    """`name_of` gives the name of a machine, and `wishes` are fields of the pod that are ignored."""
+    """`name_of` gives the name of a machine, and `wishes` are fields of the pod that are ignored.
+    `excluded` says how many nodes the pod's rules exclude, and why."""
     parts = [f"0/{nodes} nodes are available"]
     reasons = [
         f"{count} {_RULED_OUT.get(reason, f'Insufficient {reason}')}"
         for reason, count in explanation.ruled_out.items()
-        if count
+        if count and not (excluded and reason == FILTERED)
     ]
+    reasons += [f"{count} {reason}" for reason, count in (excluded or {}).items()]
     if reasons:
         parts[0] += ": " + ", ".join(reasons)
     miss = explanation.nearest_miss
     if miss is not None and miss.dimension:
         where = name_of(miss.machine) if miss.machine >= 0 else "the nearest node"
         parts.append(
-            f"{where} came closest and lacks {format_amount(miss.dimension, miss.lacking)}"
+            f"{where} came closest and lacks {quantity(miss.dimension, miss.lacking)} {miss.dimension}"
         )
     elif explanation.refused is not None:
         refused = explanation.refused
         parts.append(refused.sentence(name_of(refused.machine) if refused.machine >= 0 else ""))
-    if explanation.remedy:
+    if explanation.remedy and not excluded:
         parts.append(explanation.remedy)
     if wishes:
         parts.append("ignored: " + ", ".join(wishes))

@@ -80,6 +80,18 @@ class NodeRules(msgspec.Struct, frozen=True):
                 return taint
         return None
 
+    def reason(self, node: Node) -> str:
+        """Why it does not admit a node, as kube-scheduler says it."""
+        taint = self.repelled_by(node)
+        if taint is UNSCHEDULABLE:
+            return "node(s) were unschedulable"
+        if taint is not None:
+            return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+        without = msgspec.structs.replace(self, volumes=())
+        if without.selects(node):
+            return "node(s) had volume node affinity conflict"
+        return "node(s) didn't match Pod's node affinity/selector"
+
     def describe(self) -> str:
         """In words that pods' authors know."""
         parts = [f"{key}={value}" for key, value in self.selector.items()]

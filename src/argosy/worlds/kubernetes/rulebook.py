@@ -8,7 +8,7 @@ that decides on an older state, or a machine's queue that starts a task late, ma
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -73,6 +73,8 @@ class _RuleMark(msgspec.Struct):
     name: str
     admitted: set[str]
     users: int = 0
+    #: How many nodes are not admitted for each reason; None if that is not up to date.
+    reasons: Counter[str] | None = None
 
 
 class Rulebook:
@@ -96,7 +98,7 @@ class Rulebook:
         #: The nodes that have the mark of each term.
         self._open: dict[str, set[str]] = {}
         #: Nodes by topology key and domain.
-        self._members: dict[str, dict[str, dict[str, None]]] = defaultdict(dict)
+        self._members: dict[str, dict[str, dict[str, None]]] = {}
         self._placed: dict[str, _PlacedPod] = {}
         self._on_node: dict[str, dict[str, None]] = defaultdict(dict)
         #: Which terms count pods that are alike: forgotten whenever there is a new term.
@@ -112,6 +114,7 @@ class Rulebook:
         self.nodes[node.name] = node
         self._enter_domains(node)
         for mark in self._rules.values():
+            mark.reasons = None
             self._set_mark(mark.name, mark.admitted, [node.name], mark.rules.admits(node))
         for term in self._terms.values():
             self._refresh(term, [node.name])
@@ -125,6 +128,7 @@ class Rulebook:
         for uid in list(self._on_node.pop(name, ())):
             self._placed.pop(uid, None)
         for mark in self._rules.values():
+            mark.reasons = None
             mark.admitted.discard(name)
         for marked in self._open.values():
             marked.discard(name)
@@ -379,10 +383,11 @@ class Rulebook:
                 self._avoiding[self._avoiding_made] = term
             self._counting.clear()
             if key not in self._members:
+                members = self._members[key] = {}
                 for node in self.nodes.values():
                     domain = domain_of(node, key)
                     if domain is not None:
-                        self._members[key].setdefault(domain, {})[node.name] = None
+                        members.setdefault(domain, {})[node.name] = None
             self._count_all(term)
             self._refresh(term, list(self.nodes))
         return term
@@ -424,6 +429,24 @@ class Rulebook:
                 return term
         return None
 
+    def reasons(self, needs: PodNeeds) -> dict[str, int]:
+        """How many nodes are not admissible for each reason, each node for the first that applies."""
+        mark = self._rules.get(needs.rules.key())
+        if mark is None:
+            return {}
+        if mark.reasons is None:
+            mark.reasons = Counter(
+                mark.rules.reason(node)
+                for name, node in self.nodes.items()
+                if name not in mark.admitted
+            )
+        found, left = Counter(mark.reasons), mark.admitted
+        for term in needs.terms:
+            still = left & self._open[term.name]
+            found[term.reason] += len(left) - len(still)
+            left = still
+        return {reason: count for reason, count in found.items() if count}
+
     def put(self, uid: str, needs: PodNeeds, node: str) -> None:
         """The pod is on the node, or is going there; it counts from now on."""
         counting = self._counting_of(needs.counted)
@@ -437,6 +460,11 @@ class Rulebook:
             return
         self._on_node[placed.node].pop(uid, None)
         self._count(placed.counting, placed.node, -1)
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether no pod has to respect anything, or brings anything."""
+        return len(self._unused) == len(self._rules) + len(self._terms)
 
     def pods_on(self, name: str) -> list[str]:
         """The uids of the pods on a node, or on their way to it."""

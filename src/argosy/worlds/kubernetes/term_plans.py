@@ -26,6 +26,7 @@ from argosy.worlds.kubernetes.terms import (
     Avoided,
     Avoiding,
     Brought,
+    InUse,
     NamespaceLabels,
     PodScope,
     PodTerm,
@@ -135,9 +136,7 @@ def _spread_plan(
 
 def claim_plans(pod: Pod, claims: Iterable[str]) -> list[TermPlan]:
     """Claims that one pod at a time may use: the pod respects and brings the same terms."""
-    return [
-        TermPlan(f"claim {pod.namespace}/{name} not in use", CLUSTER, Brought) for name in claims
-    ]
+    return [TermPlan(f"claim {pod.namespace}/{name} not in use", CLUSTER, InUse) for name in claims]
 
 
 def port_plans(pod: Pod) -> tuple[list[TermPlan], list[TermPlan]]:

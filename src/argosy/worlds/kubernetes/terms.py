@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -117,7 +117,10 @@ NamespaceLabels = Callable[[str], Mapping[str, str]]
 
 
 class PodTerm(ABC):
-    """`name` tells people what it demands, and is the attribute of the nodes that are open to it."""
+    """`name` tells people what it demands, and is the attribute of the nodes that are open to it.
+    `reason` says why nodes are not, as kube-scheduler does."""
+
+    reason: ClassVar[str]
 
     def __init__(self, name: str, topology_key: str) -> None:
         self.name = name
@@ -151,6 +154,8 @@ class PodTerm(ABC):
 class Avoided(PodTerm):
     """No pod of the scope is in the domain."""
 
+    reason = "node(s) didn't match pod anti-affinity rules"
+
     def __init__(self, name: str, topology_key: str, scope: PodScope) -> None:
         super().__init__(name, topology_key)
         self.scope = scope
@@ -165,6 +170,8 @@ class Avoided(PodTerm):
 class Brought(PodTerm):
     """No pod that brings this term with it is in the domain: one that avoids a scope, or uses a port."""
 
+    reason = "node(s) didn't have free ports for the requested pod ports"
+
     def counts_pod(self, pod: CountedPod, namespace_labels: NamespaceLabels) -> bool:
         return self.name in pod.brings
 
@@ -172,8 +179,16 @@ class Brought(PodTerm):
         return domain is None or not self.counts[domain]
 
 
+class InUse(Brought):
+    """No pod uses the claim."""
+
+    reason = "node(s) were out because a claim is in use by another pod"
+
+
 class Avoiding(Brought):
     """No pod in the domain avoids pods of the scope."""
+
+    reason = "node(s) didn't satisfy existing pods anti-affinity rules"
 
     def __init__(self, name: str, topology_key: str, scope: PodScope) -> None:
         super().__init__(name, topology_key)
@@ -187,6 +202,8 @@ class Avoiding(Brought):
 class Attracted(PodTerm):
     """A pod that is in every scope is in the domain. Until there is one anywhere, by any of the keys of
     the same pod (`siblings`), the first pod that is itself in every scope may go to any domain."""
+
+    reason = "node(s) didn't match pod affinity rules"
 
     def __init__(
         self, name: str, topology_key: str, scopes: tuple[PodScope, ...], is_in_scopes: bool
@@ -216,6 +233,8 @@ class Attracted(PodTerm):
 
 class Spread(PodTerm):
     """The domain does not get more than `max_skew` ahead of the emptiest one."""
+
+    reason = "node(s) didn't match pod topology spread constraints"
 
     def __init__(
         self,
