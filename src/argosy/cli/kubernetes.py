@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from argosy.cli import kubernetes_demo
+from argosy.cli import kubernetes_demo, kubernetes_plan
 from argosy.cli.fleet import read_entries
 from argosy.cli.output import note
 from argosy.cli.serving import Listening, listen_options, readiness_option
@@ -143,3 +143,4 @@ def command(
 
 
 command.add_command(kubernetes_demo.command)
+command.add_command(kubernetes_plan.command)
