@@ -7,7 +7,7 @@ SOURCES := $(shell find core -name '*.cpp' -o -name '*.hpp' -o -name CMakeLists.
   $(shell find src -name __init__.py)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench docs kube-tools sanitize clean
+.PHONY: demo test lint bench docs kube-tools helm sanitize clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/argosy demo scenarios/demo.toml
@@ -41,6 +41,10 @@ docs: $(VENV)/.dev
 # etcd, Kubernetes and kwok, compiled once into the user's cache; prints the folder.
 kube-tools:
 	@$(PYTHON) tools/kube/build
+
+# Helm, for the tests of the chart; prints its path.
+helm:
+	@$(PYTHON) tools/helm/build
 
 # The same suite over a core built with AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize: $(VENV)/.dev

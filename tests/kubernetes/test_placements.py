@@ -11,9 +11,9 @@ from argosy.kubernetes import kinds
 from argosy.kubernetes.objects import Node, Pod
 from argosy.service.kubernetes.shadow.placements import (
     ClusterState,
-    Judgement,
     PlacementJudge,
     PlacementRecord,
+    PlacementVerdict,
     SeenPod,
     quantile,
 )
@@ -56,7 +56,7 @@ def pod(name: str, cpu: str = "1", owner: str = "", **spec: Any) -> Pod:
     return kinds.PODS.decode(msgspec.json.encode(document))
 
 
-def judged(nodes: list[Node], **places: tuple[Pod, str]) -> Judgement:
+def judged(nodes: list[Node], **places: tuple[Pod, str]) -> PlacementVerdict:
     state = ClusterState(tuple(nodes), (), KnownVolumes())
     pods = [SeenPod(pod, place, pod_request(pod), True) for pod, place in places.values()]
     return PlacementJudge(state, pods).judge()

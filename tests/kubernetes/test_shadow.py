@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import process
 
 from argosy.kubernetes.control_plane import ControlPlane, KubeTools
 
@@ -117,7 +118,7 @@ def wait_for(cluster: ControlPlane, bound: set[str]) -> None:
 def report(cluster: ControlPlane, reader: Path) -> dict[str, Any]:
     cluster.request("POST", PODS, pod("before-0", "1"))
     wait_for(cluster, {"before-0"})
-    process = shadowing(reader, "--engine", "omega", "--engine", "kube", "-o", "json")
+    shadow = shadowing(reader, "--engine", "omega", "--engine", "kube", "-o", "json")
     names = {f"plain-{number}" for number in range(6)}
     for name in sorted(names):
         cluster.request("POST", PODS, pod(name, "1"))
@@ -129,7 +130,7 @@ def report(cluster: ControlPlane, reader: Path) -> dict[str, Any]:
     cluster.request("DELETE", f"{PODS}/plain-0", {"gracePeriodSeconds": 0})
     cluster.request("POST", PODS, pod("last-0", "100m"))
     line = "12 pods seen; the cluster has placed 11, omega 11, kube 11"
-    document: dict[str, Any] = json.loads(ended(process, line))
+    document: dict[str, Any] = json.loads(ended(shadow, line))
     return document
 
 
@@ -165,11 +166,63 @@ def test_nothing_is_changed_in_the_cluster(report: dict[str, Any], cluster: Cont
 def test_the_report_is_a_table_for_people(
     report: dict[str, Any], cluster: ControlPlane, reader: Path
 ) -> None:
-    process = shadowing(reader, "--for", "1ms")
-    out, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, errors) == (0, "")
+    shadow = shadowing(reader, "--for", "1ms")
+    out, errors = shadow.communicate(timeout=PATIENCE)
+    assert (shadow.returncode, errors) == (0, "")
     lines = out.splitlines()
     assert any(line.startswith("the cluster") for line in lines)
     assert any("could be emptied" in line for line in lines)
     # The pod that fits nowhere waits for everyone.
     assert lines[0].startswith("1 pod in ")
+
+
+def manifests(folder: Path, *documents: dict[str, Any]) -> Path:
+    path = folder / "app.yaml"
+    path.write_text("---\n".join(json.dumps(each) + "\n" for each in documents))
+    return path
+
+
+def deployment(name: str, replicas: int, cpu: str) -> dict[str, Any]:
+    template = pod(f"{name}-", cpu)
+    template["spec"]["containers"][0]["resources"] = {"limits": {"cpu": cpu}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "template": template},
+    }
+
+
+def planned(kubeconfig: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return process("kubernetes", "plan", "--kubeconfig", kubeconfig, *arguments)
+
+
+def test_manifests_that_fit_are_planned_without_being_made(
+    report: dict[str, Any], cluster: ControlPlane, reader: Path, tmp_path: Path
+) -> None:
+    before = {each["metadata"]["name"] for each in cluster.request("GET", PODS)["items"]}
+    file = manifests(tmp_path, deployment("web", 3, "500m"), {"kind": "Service", "spec": {}})
+    told = planned(reader, "-f", file, "-o", "json")
+    assert (told.returncode, told.stderr) == (0, "")
+    document = json.loads(told.stdout)
+    assert [each["of"] for each in document["pods"]] == ["Deployment/web"] * 3
+    assert all(each["node"].startswith("node-") for each in document["pods"])
+    after = {each["metadata"]["name"] for each in cluster.request("GET", PODS)["items"]}
+    assert after == before
+
+
+def test_pods_that_do_not_fit_are_explained_and_the_exit_code_says_so(
+    report: dict[str, Any], reader: Path, tmp_path: Path
+) -> None:
+    file = manifests(tmp_path, deployment("big", 1, "64"), deployment("web", 1, "500m"))
+    told = planned(reader, "-f", file)
+    assert told.returncode == 1
+    assert told.stdout.startswith("does not fit: 1 of 2 pods would wait\n")
+    assert "0/4 nodes are available: 4 Insufficient cpu" in told.stdout
+
+
+def test_daemon_sets_cannot_be_planned(reader: Path, tmp_path: Path) -> None:
+    file = manifests(tmp_path, {"kind": "DaemonSet", "metadata": {"name": "agent"}})
+    told = planned(reader, "-f", file)
+    assert told.returncode == 2
+    assert "DaemonSet agent cannot be planned" in told.stderr

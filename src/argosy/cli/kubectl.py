@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from argosy.cli import top
+from argosy.cli import kubernetes_plan, top
 from argosy.cli.live import ServerChoice, elapsed, live_options
 from argosy.cli.output import emit, limit_options, note, output_option
 from argosy.model.errors import CommandError, ServerError
@@ -156,6 +156,7 @@ def ps(
 
 
 plugin.add_command(top.command, "top")
+plugin.add_command(kubernetes_plan.command, "plan")
 
 
 def _own_namespace() -> str:

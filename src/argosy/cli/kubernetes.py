@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from argosy.cli import kubernetes_demo
+from argosy.cli import kubernetes_demo, kubernetes_plan
 from argosy.cli.fleet import read_entries
 from argosy.cli.kubernetes_guard import guard
 from argosy.cli.output import note
@@ -192,6 +192,7 @@ def command(
 
 command.add_command(guard)
 command.add_command(kubernetes_demo.command)
+command.add_command(kubernetes_plan.command)
 
 
 def _lease_namespace(connection: Connection) -> str:

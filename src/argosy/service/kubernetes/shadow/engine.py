@@ -12,9 +12,11 @@ from msgspec.structs import replace
 
 from argosy.host.protocols import Deliberator
 from argosy.kubernetes.objects import Pod
+from argosy.model.explanations import Explanation
 from argosy.model.scenario import CellSpec
 from argosy.scenarios.loader import read_fleet
 from argosy.service.kubernetes.driver import ClusterWatches, prepare
+from argosy.service.kubernetes.messages import waiting_message
 from argosy.service.kubernetes.overseer import PodOverseer
 from argosy.service.kubernetes.shadow.placements import PlacementRecord
 from argosy.service.live import LiveCluster
@@ -57,6 +59,10 @@ class ShadowedEngine:
         self._nodes: dict[str, str] = {}
         #: Pods as they really are.
         self._real: dict[str, Pod] = {}
+        #: Why pods wait, as it was explained last.
+        self._explained: dict[str, Explanation] = {}
+        #: Pods that had to leave their nodes, each as often as it had to.
+        self.evicted: list[Pod] = []
         try:
             self.cluster = LiveCluster(self._build, self._overseer, log)
         except BaseException:
@@ -117,6 +123,7 @@ class ShadowedEngine:
     def end(self, pod: Pod) -> None:
         self._real.pop(pod.uid, None)
         self._nodes.pop(pod.uid, None)
+        self._explained.pop(pod.uid, None)
         self.record.remove(pod.uid)
         has_ended = pod.metadata.deletion_timestamp is None
         self.tell(lambda pods: pods.remove_pod(pod.uid, has_ended=has_ended))
@@ -133,6 +140,17 @@ class ShadowedEngine:
             for tracked in self.pods.pods.values()
             if tracked.obstacle and tracked.state is PodState.OUTSIDE
         )
+
+    def reason_to_wait(self, uid: str) -> str:
+        """Why a pod has no node; empty while nobody has said."""
+        tracked = self.pods.pods.get(uid)
+        if tracked is not None and tracked.obstacle and tracked.state is PodState.OUTSIDE:
+            return tracked.obstacle
+        explanation = self._explained.get(uid)
+        if explanation is None:
+            return ""
+        nodes = len(self.pods.rulebook.nodes)
+        return waiting_message(explanation, nodes, self._world.host.view.machine_name)
 
     def _as_if(self, pod: Pod) -> Pod:
         node = self._nodes.get(pod.uid, "")
@@ -153,6 +171,7 @@ class ShadowedEngine:
                     self.record.put(self._real[uid], node, since=self._since(uid))
                     self.pods.bound(uid)
                 case EvictOrder() if uid in self._real:
+                    self.evicted.append(self._real[uid])
                     self.record.evictions += 1
                     self._start_over(self._real[uid])
 
@@ -168,5 +187,8 @@ class ShadowedEngine:
         self.tell(replace_pod)
 
     def _turn_ended(self, seconds: float) -> None:
-        self._world.take_explained()
+        for job, explanation in self._world.take_explained().items():
+            tracked = self.pods.of_job(job)
+            if tracked is not None and tracked.state is PodState.WAITING:
+                self._explained[tracked.uid] = explanation
         self._pump()

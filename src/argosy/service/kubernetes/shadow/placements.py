@@ -39,7 +39,7 @@ class ClusterState(msgspec.Struct, frozen=True):
     volumes: KnownVolumes
 
 
-class Judgement(msgspec.Struct, frozen=True):
+class PlacementVerdict(msgspec.Struct, frozen=True):
     """The placements as they are at the end."""
 
     #: Pods that were placed while watched and are where their rules forbid.
@@ -143,8 +143,8 @@ class PlacementJudge:
             self._needs[uid] = self._rulebook.needs(seen.pod, rules)
             self._put(uid, seen.node)
 
-    def judge(self) -> Judgement:
-        return Judgement(
+    def judge(self) -> PlacementVerdict:
+        return PlacementVerdict(
             broken_rules=sum(map(self._breaks_rules, self._pods)),
             overcommitted=sum(map(self._is_overcommitted, self._on_node)),
             nodes_used=sum(1 for node in self._on_node if self._movable(node)),

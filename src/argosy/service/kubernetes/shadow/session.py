@@ -39,6 +39,7 @@ from argosy.worlds.kubernetes.volumes import KnownVolumes
 REAL: Final = "the cluster"
 #: Seconds between two looks at pods that were refused again and again.
 _LOOK_AGAIN: Final = 1.0
+_OVER: Final = ("Succeeded", "Failed")
 #: Seconds between two lines about how far it is.
 _TELL_EVERY: Final = 5.0
 
@@ -161,7 +162,9 @@ class ShadowSession:
         if isinstance(new or old, Pod):
             if old is not None and (new is None or new.uid != old.uid):
                 self._end_pod(old)
-            if new is not None:
+            if new is not None and new.status.phase in _OVER:
+                self._end_pod(new)
+            elif new is not None:
                 self._set_pod(new)
         else:
             self._tell_engines(old, new)
