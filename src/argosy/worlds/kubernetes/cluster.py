@@ -3,14 +3,6 @@
 Kubernetes' API has the last word: what it says of a pod or node is an input (`set_pod`, `set_node`), and
 what the world decides becomes an order (`BindOrder`, `EvictOrder`, `NominateOrder`) that somebody
 carries out and reports back on. A pod that is bound counts where it is, whoever bound it.
-
-    outside   not to be scheduled here: gated, or another scheduler's
-    waiting   submitted, without a node
-    claimed   a scheduler has chosen a node
-    held      chosen, but what has to leave the node first is still there
-    binding   Kubernetes is asked
-    bound     on its node
-    leaving   told to leave its node
 """
 
 from __future__ import annotations
@@ -31,11 +23,15 @@ from argosy.kubernetes.objects import (
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
-from argosy.model.resources import BASE_DIMENSIONS, MOST_DIMENSIONS, Resources
-from argosy.worlds.kubernetes.node_machines import machine_of_node, rules_of_node
+from argosy.model.resources import Resources
+from argosy.worlds.kubernetes.node_machines import (
+    AccountedResources,
+    machine_of_node,
+    rules_of_node,
+)
+from argosy.worlds.kubernetes.pod_index import PodIndex
 from argosy.worlds.kubernetes.pod_jobs import exit_code_of, job_of_pod, kind_of
 from argosy.worlds.kubernetes.priorities import HIGHEST, Precedences
-from argosy.worlds.kubernetes.requests import PODS, node_capacity
 from argosy.worlds.kubernetes.room import NodeRoom, least_of
 from argosy.worlds.kubernetes.rulebook import Rulebook, describe_obstacle
 from argosy.worlds.kubernetes.shapes import PodShapes, has_changed
@@ -71,12 +67,12 @@ class PodCluster:
         self._world = world
         self._is_ours = is_ours
         self._route = route
-        self.rulebook = Rulebook(self._mark)
+        self.rulebook = Rulebook(lambda *mark: world().mark(*mark))
         self.pods: dict[str, TrackedPod] = {}
         self.orders: deque[ClusterOrder] = deque()
         #: Pods whose status should say why they are not scheduled at all.
         self.refused: deque[TrackedPod] = deque()
-        self._by_job: dict[str, TrackedPod] = {}
+        self._index = PodIndex()
         self._known_volumes = KnownVolumes()
         self._shapes = PodShapes(self.rulebook, self._known_volumes, is_ours)
         self._precedences = Precedences()
@@ -86,19 +82,13 @@ class PodCluster:
         #: Pods on nodes that are not known yet.
         self._homeless: dict[str, dict[str, None]] = defaultdict(dict)
         self._clamped: dict[str, dict[str, None]] = defaultdict(dict)
-        #: Resources that are accounted for, besides cpu and memory.
-        self._extras: dict[str, None] = {PODS: None}
-        #: Pods by the numbers of their tries.
-        self._numbers: dict[int, TrackedPod] = {}
+        self._accounted = AccountedResources()
         #: Jobs that are new, and not submitted yet.
         self._fresh: list[Job] = []
         self._cancelled: list[str] = []
         self._stale: list[TrackedPod] = []
         self._protected: dict[str, None] = {}
         self._resting: list[TrackedPod] = []
-
-    def _mark(self, attribute: str, group: str, sets: Sequence[str], is_given: bool) -> None:
-        self._world().mark(attribute, group, sets, is_given)
 
     # What the API says.
 
@@ -135,7 +125,7 @@ class PodCluster:
                 self._consider(tracked)
 
     def machine_of(self, node: Node) -> Machine:
-        return machine_of_node(node, self._extras)
+        return machine_of_node(node, self._accounted)
 
     def set_node(self, node: Node) -> None:
         before, world = self.rulebook.nodes.get(node.name), self._world()
@@ -178,10 +168,7 @@ class PodCluster:
         """The pod's node is gone. Should it come back, and the pod be there still, it counts again."""
         self._undo_claim(tracked)
         self._cancel(tracked)
-        number = tracked.number
-        self._set_number(tracked, None)
-        if number is not None:
-            self._world().gone(number)
+        self._end_try(tracked)
         if tracked.pod.spec.node_name:
             tracked.state = PodState.OUTSIDE
             self._homeless[tracked.pod.spec.node_name][tracked.uid] = None
@@ -280,8 +267,7 @@ class PodCluster:
             tracked.is_clamped = True
             self._clamped[node][tracked.uid] = None
         if refusal is None:
-            tracked.job = job.id
-            self._by_job[job.id] = tracked
+            self._index.give_job(tracked, job.id)
 
     def _job(self, tracked: TrackedPod, request: Resources) -> Job:
         pod = tracked.pod
@@ -312,8 +298,8 @@ class PodCluster:
     def _submit(self, tracked: TrackedPod) -> None:
         world = self._world()
         job = self._job(tracked, tracked.request)
-        tracked.job, tracked.state = job.id, PodState.WAITING
-        self._by_job[job.id] = tracked
+        tracked.state = PodState.WAITING
+        self._index.give_job(tracked, job.id)
         self._fresh.append(job)
         if not tracked.needs.is_plain or self.rulebook.is_counted(tracked.needs.counted):
             # The next pod is decided on with this one in its place.
@@ -328,17 +314,13 @@ class PodCluster:
 
     def know_resources(self, request: Resources) -> bool:
         """Whether all that is asked for can be accounted for; nodes tell of it from now on."""
-        unknown = [name for name in request.extras if name not in self._extras]
-        if len(self._extras) + len(unknown) + len(BASE_DIMENSIONS) > MOST_DIMENSIONS:
-            return False
-        if unknown:
-            self._extras.update(dict.fromkeys(unknown))
-            for node in self.rulebook.nodes.values():
-                if any(name in node.status.allocatable for name in unknown):
-                    capacity = node_capacity(node, self._extras)
-                    self._room.set_capacity(node.name, capacity)
-                    self._world().fit_machine(node.name, capacity)
-        return True
+        new = self._accounted.learn(request)
+        for node in self.rulebook.nodes.values() if new else ():
+            if any(name in node.status.allocatable for name in new or ()):
+                capacity = self._accounted.capacity_of(node)
+                self._room.set_capacity(node.name, capacity)
+                self._world().fit_machine(node.name, capacity)
+        return new is not None
 
     def _over(self, tracked: TrackedPod, pod: Pod) -> None:
         """The pod has ended, and its node is free of it, though the object is still there."""
@@ -351,8 +333,7 @@ class PodCluster:
         """The job ends as the pod has, if it is one that can."""
         can_end = tracked.state is PodState.BOUND and tracked.pod.spec.restart_policy != "Always"
         if tracked.number is not None and tracked.job and can_end:
-            self._by_job.pop(tracked.job, None)
-            tracked.job = ""
+            self._index.take_job(tracked)
             self._world().finish(tracked.number, status, reason)
 
     def _drop(self, tracked: TrackedPod) -> None:
@@ -364,13 +345,15 @@ class PodCluster:
         self._undo_claim(tracked)
         self._shapes.release(tracked.shape)
         self._cancel(tracked)
-        number = tracked.number
-        self._set_number(tracked, None)
-        if number is not None:
-            self._world().gone(number)
+        self._end_try(tracked)
         if node:
             self._release_held(node)
             self._unclamp(node)
+
+    def _end_try(self, tracked: TrackedPod) -> None:
+        number = self._index.take_try(tracked)
+        if number is not None:
+            self._world().gone(number)
 
     def _undo_claim(self, tracked: TrackedPod) -> None:
         self.rulebook.leave(tracked.uid)
@@ -381,8 +364,8 @@ class PodCluster:
         tracked.node = ""
 
     def _cancel(self, tracked: TrackedPod) -> None:
-        job, tracked.job = tracked.job, ""
-        if job and self._by_job.pop(job, None) is not None:
+        job = self._index.take_job(tracked)
+        if job:
             self.flush()
             self._world().cancel(job)
 
@@ -418,7 +401,7 @@ class PodCluster:
 
     def claimed(self, job: str, node: str) -> bool:
         """A scheduler has chosen a node for a pod; returns whether it may go there."""
-        tracked = self._by_job.get(job)
+        tracked = self._index.of_job(job)
         if tracked is None or tracked.state is not PodState.WAITING:
             return True
         obstacle = self.rulebook.forbidding(tracked.needs, node)
@@ -435,13 +418,13 @@ class PodCluster:
 
     def pushed_off(self, job: str, why: Why) -> None:
         """A pod has lost its node, by a decision or because it was refused."""
-        tracked = self._by_job.get(job)
+        tracked = self._index.of_job(job)
         if tracked is None:
             return
         if tracked.state in (PodState.CLAIMED, PodState.HELD):
             self._undo_claim(tracked)
             tracked.state = PodState.WAITING
-            self._set_number(tracked, None)
+            self._index.take_try(tracked)
         elif tracked.state in (PodState.BINDING, PodState.BOUND):
             self._cancelled.append(tracked.job)
             if tracked.node in self.rulebook.nodes:
@@ -454,10 +437,9 @@ class PodCluster:
         """What the last decisions entail for jobs: to be called after each of them."""
         cancelled, self._cancelled = self._cancelled, []
         for job in cancelled:
-            tracked = self._by_job.pop(job, None)
+            tracked = self._index.of_job(job)
             if tracked is not None:
-                tracked.job = ""
-                self._world().cancel(job)
+                self._cancel(tracked)
         stale, self._stale = self._stale, []
         for tracked in stale:
             if not tracked.job or tracked.state is not PodState.WAITING:
@@ -480,10 +462,10 @@ class PodCluster:
 
     def launch(self, number: int, job: str) -> bool:
         """A try begins: the pod is bound as soon as there is room. False if there is no such pod."""
-        tracked = self._by_job.get(job)
+        tracked = self._index.of_job(job)
         if tracked is None:
             return False
-        self._set_number(tracked, number)
+        self._index.give_try(tracked, number)
         if tracked.state is PodState.CLAIMED:
             if self._room.fits(tracked.node, tracked.request):
                 self._bind(tracked)
@@ -492,13 +474,6 @@ class PodCluster:
                 self._held[tracked.node][tracked.uid] = None
                 self.orders.append(NominateOrder(tracked.pod, tracked.node))
         return True
-
-    def _set_number(self, tracked: TrackedPod, number: int | None) -> None:
-        if tracked.number is not None:
-            self._numbers.pop(tracked.number, None)
-        tracked.number = number
-        if number is not None:
-            self._numbers[number] = tracked
 
     # How orders went.
 
@@ -535,8 +510,7 @@ class PodCluster:
             waiting.state = PodState.CLAIMED
             if waiting.number is not None:
                 giving_way.append(waiting.number)
-        number = tracked.number
-        self._set_number(tracked, None)
+        number = self._index.take_try(tracked)
         tracked.is_protected = True
         self._protected[uid] = None
         self._adopt_anew(tracked, giving_way)
@@ -565,18 +539,18 @@ class PodCluster:
         self._adopt(tracked, tracked.node, instead_of)
 
     def of_job(self, job: str) -> TrackedPod | None:
-        return self._by_job.get(job)
+        return self._index.of_job(job)
 
     @property
     def has_resting(self) -> bool:
         return bool(self._resting)
 
     def has_try(self, number: int) -> bool:
-        return number in self._numbers
+        return self._index.of_try(number) is not None
 
     def is_leaving(self, number: int) -> bool:
         """Whether the pod of a try is on its node, and has been told to leave it."""
-        tracked = self._numbers.get(number)
+        tracked = self._index.of_try(number)
         return tracked is not None and tracked.state is PodState.LEAVING
 
     def recover(self, known: Collection[str], claims: Mapping[str, str]) -> None:
@@ -586,13 +560,13 @@ class PodCluster:
         world = self._world()
         for name, node in self.rulebook.nodes.items():
             if world.has_machine(name):
-                world.fit_machine(name, node_capacity(node, self._extras))
+                world.fit_machine(name, self._accounted.capacity_of(node))
             else:
                 world.add_machine(self.machine_of(node))
         self.rulebook.mark_all()
         for job in self._cancelled:
-            if (cancelled := self._by_job.pop(job, None)) is not None:
-                cancelled.job = ""
+            if (cancelled := self._index.of_job(job)) is not None:
+                self._index.take_job(cancelled)
         self._cancelled, self._fresh = [], []
         lost = []
         for tracked in self.pods.values():
@@ -604,11 +578,10 @@ class PodCluster:
                 self._undo_claim(tracked)
                 tracked.state = PodState.WAITING
             if tracked.job not in known or (is_placed and not has_claim):
-                del self._by_job[tracked.job]
-                tracked.job = ""
+                self._index.take_job(tracked)
                 lost.append(tracked)
         for job in known:
-            if job not in self._by_job:
+            if self._index.of_job(job) is None:
                 world.cancel(job)
         # Those with a node first: what is submitted is decided on at once.
         for tracked in sorted(lost, key=lambda each: each.state not in _PLACED):

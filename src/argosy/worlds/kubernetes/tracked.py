@@ -39,6 +39,17 @@ class PodWorld(Protocol):
 
 
 class PodState(Enum):
+    """Where a pod is on its way.
+
+    outside   not to be scheduled here: gated, or another scheduler's
+    waiting   submitted, without a node
+    claimed   a scheduler has chosen a node
+    held      chosen, but what has to leave the node first is still there
+    binding   Kubernetes is asked
+    bound     on its node
+    leaving   told to leave its node
+    """
+
     OUTSIDE = "outside"
     WAITING = "waiting"
     CLAIMED = "claimed"
