@@ -28,7 +28,7 @@ from argosy.model.resources import Resources, dimensions_of
 from argosy.model.units import format_amount, format_count
 from argosy.model.wording import format_request, format_requires, listed, listed_names
 
-_Counts = NDArray[np.int64]
+_SlotCounts = NDArray[np.int64]
 #: A machine that a request of nothing fits has room for this many.
 _PLENTY: Final = 2**40
 
@@ -61,7 +61,9 @@ class Feasibility:
         self._capacity = np.array(
             [machine.capacity.vector(self._dimensions) for machine in machines], np.int64
         ).reshape(len(machines), len(self._dimensions))
-        self._slots: dict[tuple[tuple[tuple[str, int], ...], tuple[tuple[str, str], ...]], _Counts]
+        self._slots: dict[
+            tuple[tuple[tuple[str, int], ...], tuple[tuple[str, str], ...]], _SlotCounts
+        ]
         self._slots = {}
         self._sets: dict[str, list[list[int]] | None] = {}
 
@@ -78,7 +80,7 @@ class Feasibility:
         judged = (self._apart(job, constraint) for constraint in (*own, *self._operator))
         return [demand for demand in judged if demand is not None]
 
-    def slots(self, group: TaskGroup) -> _Counts:
+    def slots(self, group: TaskGroup) -> _SlotCounts:
         """How many tasks of the group each machine holds if it is empty."""
         key = (tuple(group.request.items()), tuple(sorted(group.requires.items())))
         known = self._slots.get(key)
@@ -95,7 +97,7 @@ class Feasibility:
             if all(machine.attributes.get(key) == value for key, value in wanted)
         ]
 
-    def _count(self, request: Resources, requires: Mapping[str, str]) -> _Counts:
+    def _count(self, request: Resources, requires: Mapping[str, str]) -> _SlotCounts:
         counts = np.zeros(len(self._machines), np.int64)
         amounts = dict(request.items())
         if any(amounts[name] for name in amounts if name not in self._dimensions):

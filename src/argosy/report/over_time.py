@@ -15,7 +15,7 @@ from argosy.records.record import RunRecord
 from argosy.records.state import RunState
 from argosy.report.figures import COLOURS
 
-Numbers = NDArray[np.float64]
+PlottedNumbers = NDArray[np.float64]
 #: Points of a curve over time, and steps of a distribution; more would not be visible.
 POINTS: Final = 160
 STEPS: Final = 200
@@ -26,14 +26,14 @@ class RunCurves(msgspec.Struct, frozen=True):
     """What is drawn of one run; times in seconds."""
 
     #: By kind of job.
-    jct: dict[str, Numbers]
-    wait: dict[str, Numbers]
-    at: Numbers
+    jct: dict[str, PlottedNumbers]
+    wait: dict[str, PlottedNumbers]
+    at: PlottedNumbers
     #: The used share of each resource.
-    used: dict[str, Numbers]
+    used: dict[str, PlottedNumbers]
     #: Tasks that wait for a decision or in a machine's queue, and that run.
-    waiting: Numbers
-    running: Numbers
+    waiting: PlottedNumbers
+    running: PlottedNumbers
 
 
 def curves_of(run: RunRecord) -> RunCurves:
@@ -72,7 +72,7 @@ def shown_until(state: RunState) -> int:
     return max(1, min(state.until, last + last // 20))
 
 
-def _used(state: RunState, at: Numbers) -> dict[str, Numbers]:
+def _used(state: RunState, at: PlottedNumbers) -> dict[str, PlottedNumbers]:
     claims, dimensions = state.claims, state.steps.dimensions
     amounts = GroupRequests(state.steps.jobs, dimensions).of(claims.tasks)
     total = np.sum(
@@ -97,8 +97,8 @@ class Heat(msgspec.Struct, frozen=True):
 
     names: tuple[str, ...]
     #: The ends of the time steps, in seconds.
-    ends: Numbers
-    rows: Numbers
+    ends: PlottedNumbers
+    rows: PlottedNumbers
 
 
 def machine_heat(run: RunRecord, most: int = 48, steps: int = 60) -> Heat:
@@ -130,7 +130,9 @@ def machine_heat(run: RunRecord, most: int = 48, steps: int = 60) -> Heat:
     return Heat(names, ends[1:] / _SECOND, rows)
 
 
-def distribution_chart(title: str, values: Mapping[str, Numbers], colours: Sequence[str]) -> Chart:
+def distribution_chart(
+    title: str, values: Mapping[str, PlottedNumbers], colours: Sequence[str]
+) -> Chart:
     """The share of jobs that took at most so long, on a logarithmic axis."""
     lines = []
     positive = [float(v[v > 0].min()) for v in values.values() if (v > 0).any()]
@@ -153,7 +155,7 @@ def distribution_chart(title: str, values: Mapping[str, Numbers], colours: Seque
 
 
 def time_chart(
-    title: str, label: str, at: Numbers, values: Mapping[str, Numbers], colours: Sequence[str],
+    title: str, label: str, at: PlottedNumbers, values: Mapping[str, PlottedNumbers], colours: Sequence[str],
     *, high: float | None = None,
 ) -> Chart:  # fmt: skip
     scale, unit = time_unit(float(at[-1]))

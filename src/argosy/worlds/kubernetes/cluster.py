@@ -1,8 +1,8 @@
 """The pods and nodes of a Kubernetes cluster, as jobs and machines of a live world.
 
 Kubernetes' API has the last word: what it says of a pod or node is an input (`set_pod`, `set_node`), and
-what the world decides becomes an order (`BindOrder`, `EvictOrder`, `NominateOrder`) that somebody
-carries out and reports back on. A pod that is bound counts where it is, whoever bound it.
+what the world decides becomes an order, which somebody carries out and reports back on. A pod that is
+bound counts where it is, whoever bound it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,7 @@ from argosy.model.explanations import Why
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
-from argosy.worlds.kubernetes.node_machines import (
-    AccountedResources,
-    machine_of_node,
-    rules_of_node,
-)
+from argosy.worlds.kubernetes.node_machines import AccountedResources, rules_of_node
 from argosy.worlds.kubernetes.pod_index import PodIndex
 from argosy.worlds.kubernetes.pod_jobs import exit_code_of, job_of_pod, kind_of
 from argosy.worlds.kubernetes.priorities import HIGHEST, Precedences
@@ -125,7 +121,7 @@ class PodCluster:
                 self._consider(tracked)
 
     def machine_of(self, node: Node) -> Machine:
-        return machine_of_node(node, self._accounted)
+        return self._accounted.machine_of(node)
 
     def set_node(self, node: Node) -> None:
         before, world = self.rulebook.nodes.get(node.name), self._world()

@@ -32,15 +32,14 @@ class AccountedResources:
     def capacity_of(self, node: Node) -> Resources:
         return node_capacity(node, self._extras)
 
-
-def machine_of_node(node: Node, accounted: AccountedResources) -> Machine:
-    labels = node.metadata.labels
-    return Machine(
-        name=node.name,
-        capacity=accounted.capacity_of(node),
-        attributes={key: value for key, value in labels.items() if key not in _OWN_LABELS},
-        joins={key: (labels[key],) for key in GROUP_KEYS if labels.get(key)},
-    )
+    def machine_of(self, node: Node) -> Machine:
+        labels = node.metadata.labels
+        return Machine(
+            name=node.name,
+            capacity=self.capacity_of(node),
+            attributes={key: value for key, value in labels.items() if key not in _OWN_LABELS},
+            joins={key: (labels[key],) for key in GROUP_KEYS if labels.get(key)},
+        )
 
 
 def rules_of_node(node: Node) -> tuple[object, ...]:

@@ -29,7 +29,7 @@ from argosy.worlds.kubernetes.terms import (
     Avoiding,
     CountedPod,
     PodTerm,
-    Spread,
+    SpreadOut,
     domain_of,
 )
 
@@ -156,7 +156,7 @@ class Rulebook:
         domain = domain_of(node, term.topology_key)
         if domain is None or not term.counts_node(node):
             return
-        is_wide = isinstance(term, Spread) and term.add_node(domain, change)
+        is_wide = isinstance(term, SpreadOut) and term.add_node(domain, change)
         for uid in self._on_node.get(node.name, ()):
             if term in self._placed[uid].counting:
                 is_wide = term.add(domain, change) or is_wide
@@ -395,7 +395,7 @@ class Rulebook:
     def _count_all(self, term: PodTerm) -> None:
         for node in self.nodes.values():
             domain = domain_of(node, term.topology_key)
-            if domain is not None and isinstance(term, Spread) and term.counts_node(node):
+            if domain is not None and isinstance(term, SpreadOut) and term.counts_node(node):
                 term.add_node(domain, 1)
         for placed in self._placed.values():
             if not term.counts_pod(placed.needs.counted, self._labels_of):

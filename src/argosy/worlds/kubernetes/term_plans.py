@@ -30,7 +30,7 @@ from argosy.worlds.kubernetes.terms import (
     NamespaceLabels,
     PodScope,
     PodTerm,
-    Spread,
+    SpreadOut,
     spread_selector,
 )
 
@@ -122,7 +122,7 @@ def _spread_plan(
     if len(keys) > 1:
         name += f", with {' and '.join(keys)}"
     make = partial(
-        Spread,
+        SpreadOut,
         scope=scope,
         max_skew=constraint.max_skew,
         min_domains=constraint.min_domains or 1,

@@ -231,7 +231,7 @@ class Attracted(PodTerm):
         return self.is_in_scopes and was_first != self._is_first
 
 
-class Spread(PodTerm):
+class SpreadOut(PodTerm):
     """The domain does not get more than `max_skew` ahead of the emptiest one."""
 
     reason = "node(s) didn't match pod topology spread constraints"
