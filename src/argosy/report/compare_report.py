@@ -14,7 +14,7 @@ from argosy.report.comparison import EngineRank, Ranking
 from argosy.report.html import document, html_table
 from argosy.report.metrics import find_metric
 from argosy.report.notable_jobs import notable_jobs
-from argosy.report.over_time import Numbers, RunCurves, curves_of, distribution_chart, time_chart
+from argosy.report.over_time import Plotted, RunCurves, curves_of, distribution_chart, time_chart
 from argosy.report.overall import Overall, overall_lines, overall_table
 from argosy.report.run_report import charts, notable_parts, reproduce, section
 from argosy.report.tables import Column, Table, Unit
@@ -88,7 +88,7 @@ def _distributions(curves: Mapping[str, RunCurves]) -> list[Chart]:
     return drawn
 
 
-def _all(by_kind: Mapping[str, Numbers]) -> Numbers:
+def _all(by_kind: Mapping[str, Plotted]) -> Plotted:
     return np.concatenate([*by_kind.values()]) if by_kind else np.empty(0)
 
 
@@ -112,9 +112,9 @@ def _over_time(curves: Mapping[str, RunCurves]) -> list[Chart]:
     return [*drawn, time_chart("tasks that wait", "tasks", at, waiting, engines)]
 
 
-def _stretched(own: Numbers, values: Numbers, at: Numbers) -> Numbers:
+def _stretched(own: Plotted, values: Plotted, at: Plotted) -> Plotted:
     """Values on another time axis; 0 after the run's own end."""
-    found: Numbers = np.interp(at, own, values, right=0.0)
+    found: Plotted = np.interp(at, own, values, right=0.0)
     return found
 
 

@@ -15,7 +15,7 @@ from argosy.records.record import RunRecord
 from argosy.records.state import RunState
 from argosy.report.figures import COLOURS
 
-PlottedNumbers = NDArray[np.float64]
+Plotted = NDArray[np.float64]
 #: Points of a curve over time, and steps of a distribution; more would not be visible.
 POINTS: Final = 160
 STEPS: Final = 200
@@ -26,14 +26,14 @@ class RunCurves(msgspec.Struct, frozen=True):
     """What is drawn of one run; times in seconds."""
 
     #: By kind of job.
-    jct: dict[str, PlottedNumbers]
-    wait: dict[str, PlottedNumbers]
-    at: PlottedNumbers
+    jct: dict[str, Plotted]
+    wait: dict[str, Plotted]
+    at: Plotted
     #: The used share of each resource.
-    used: dict[str, PlottedNumbers]
+    used: dict[str, Plotted]
     #: Tasks that wait for a decision or in a machine's queue, and that run.
-    waiting: PlottedNumbers
-    running: PlottedNumbers
+    waiting: Plotted
+    running: Plotted
 
 
 def curves_of(run: RunRecord) -> RunCurves:
@@ -72,7 +72,7 @@ def shown_until(state: RunState) -> int:
     return max(1, min(state.until, last + last // 20))
 
 
-def _used(state: RunState, at: PlottedNumbers) -> dict[str, PlottedNumbers]:
+def _used(state: RunState, at: Plotted) -> dict[str, Plotted]:
     claims, dimensions = state.claims, state.steps.dimensions
     amounts = GroupRequests(state.steps.jobs, dimensions).of(claims.tasks)
     total = np.sum(
@@ -97,8 +97,8 @@ class Heat(msgspec.Struct, frozen=True):
 
     names: tuple[str, ...]
     #: The ends of the time steps, in seconds.
-    ends: PlottedNumbers
-    rows: PlottedNumbers
+    ends: Plotted
+    rows: Plotted
 
 
 def machine_heat(run: RunRecord, most: int = 48, steps: int = 60) -> Heat:
@@ -130,9 +130,7 @@ def machine_heat(run: RunRecord, most: int = 48, steps: int = 60) -> Heat:
     return Heat(names, ends[1:] / _SECOND, rows)
 
 
-def distribution_chart(
-    title: str, values: Mapping[str, PlottedNumbers], colours: Sequence[str]
-) -> Chart:
+def distribution_chart(title: str, values: Mapping[str, Plotted], colours: Sequence[str]) -> Chart:
     """The share of jobs that took at most so long, on a logarithmic axis."""
     lines = []
     positive = [float(v[v > 0].min()) for v in values.values() if (v > 0).any()]
@@ -155,7 +153,7 @@ def distribution_chart(
 
 
 def time_chart(
-    title: str, label: str, at: PlottedNumbers, values: Mapping[str, PlottedNumbers], colours: Sequence[str],
+    title: str, label: str, at: Plotted, values: Mapping[str, Plotted], colours: Sequence[str],
     *, high: float | None = None,
 ) -> Chart:  # fmt: skip
     scale, unit = time_unit(float(at[-1]))
