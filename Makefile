@@ -23,6 +23,7 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.dev lint
 	@$(PYTHON) tools/kube/build --optional
+	@$(PYTHON) tools/helm/build --optional
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 lint: $(VENV)/.dev

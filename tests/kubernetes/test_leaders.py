@@ -37,7 +37,7 @@ class Replicas:
             self._plane.kubeconfig,
             *("--name", self._namespace),
             *("--leader-elect", "--lease-namespace", self._namespace),
-            *("--lease-duration", "2", "--identity", identity),
+            *("--lease-duration", "5", "--identity", identity),
         )
         self._stack.enter_context(process)
         return process.wait_until_up()
