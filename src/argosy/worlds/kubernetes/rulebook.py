@@ -183,8 +183,11 @@ class Rulebook:
 
     def _refresh_domains(self, term: PodTerm, domains: Iterable[str]) -> None:
         for each in domains:
-            members = self._members[term.topology_key].get(each, {})
-            having, is_open = self._open[term.name], term.is_open(each)
+            is_open = term.is_open(each)
+            if term.shown.get(each) is is_open:
+                continue
+            term.shown[each] = is_open
+            members, having = self._members[term.topology_key].get(each, {}), self._open[term.name]
             changed = [name for name in members if (name in having) != is_open]
             if not changed:
                 continue
@@ -199,7 +202,10 @@ class Rulebook:
         by_openness: dict[bool, list[str]] = {True: [], False: []}
         for name in names:
             domain = domain_of(self.nodes[name], term.topology_key)
-            by_openness[term.is_open(domain)].append(name)
+            is_open = term.is_open(domain)
+            by_openness[is_open].append(name)
+            if domain is not None:
+                term.shown[domain] = is_open
         for is_open, group in by_openness.items():
             self._set_mark(term.name, having, group, is_open)
 

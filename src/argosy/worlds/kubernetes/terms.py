@@ -129,6 +129,8 @@ class PodTerm(ABC):
         self.counts: Counter[str] = Counter()
         #: How many shapes of pods must respect it, or bring it with them.
         self.users = 0
+        #: Whether the nodes of each domain are marked as open.
+        self.shown: dict[str, bool] = {}
         #: Terms that may open or close when this one says that other domains may.
         self.siblings: tuple[PodTerm, ...] = ()
 
