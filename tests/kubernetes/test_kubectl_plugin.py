@@ -55,7 +55,7 @@ class Scheduled:
                 **os.environ,
                 "PATH": self._path,
                 "KUBECONFIG": str(self.plane.kubeconfig),
-                "ARGOSY_SERVER": self.url,
+                "ARGOSY_URL": self.url,
                 **environment,
             },
             capture_output=True,
@@ -140,7 +140,7 @@ def test_top_shows_nodes(scheduled: Scheduled) -> None:
 
 def test_the_option_names_a_server_rather_than_the_environment(scheduled: Scheduled) -> None:
     told = scheduled.kubectl(
-        "ps", "-A", "-o", "json", "--server", scheduled.url, ARGOSY_SERVER="http://127.0.0.1:1"
+        "ps", "-A", "-o", "json", "--server", scheduled.url, ARGOSY_URL="http://127.0.0.1:1"
     )
     assert len(json.loads(told.stdout)) == 2
 

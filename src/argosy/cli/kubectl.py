@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_SERVER: Final = "ARGOSY_SERVER"
 _LIMIT: Final = 200
 #: Between a pod's name and how many of that name there were.
 _AGAIN: Final = "~"
@@ -33,10 +31,8 @@ _AGAIN: Final = "~"
 def plugin() -> None:
     """Ask the Argosy that schedules a cluster about its pods.
 
-    The server is that of --server or $ARGOSY_SERVER.
+    The server is that of --server or $ARGOSY_URL.
     """
-    if os.environ.get(_SERVER):
-        os.environ["ARGOSY_URL"] = os.environ[_SERVER]
 
 
 def namespace_option(command: Command) -> Command:
