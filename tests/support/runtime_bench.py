@@ -68,12 +68,12 @@ class Bench:
             np.full(count, self.shape, np.int32),
             np.zeros(count, np.uint32),
             *[None] * 5,
-            *[False] * 6,
+            *[False] * 7,
         )
         return tasks if answer is None else np.ascontiguousarray(tasks[answer[0]])
 
     def release(self, tasks: NDArray[np.int64]) -> None:
-        self.cell.commit(self.scheduler, *[None] * 8, tasks, *[False] * 6)
+        self.cell.commit(self.scheduler, *[None] * 8, tasks, *[False] * 7)
 
     def launch(self, tasks: NDArray[np.int64], machine: int = 0, duration: int = -1) -> None:
         placed = self.claim(tasks, machine)
