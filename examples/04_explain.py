@@ -8,8 +8,8 @@ Output:
          116 ms  placed on m-0 by scheduler
          116 ms  starts on m-0
          10.1 s  finished after running for 10 s
-    giant/0 has no machine: none of 2 machines can take it; the nearest is m-0, which lacks 5 cores.
-    What would help: no machine is large enough, even if empty: ask for 5 cores less, or add a larger one
+    giant/0 cannot run: giant has tasks that ask for 9 cores; the largest machine has 4 cores.
+    What would help: ask for 5 cores less, or add a machine with 9 cores
 """
 
 import tempfile

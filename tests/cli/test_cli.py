@@ -44,13 +44,18 @@ class TestStart:
     @pytest.mark.parametrize("name", app.COMMANDS)
     def test_every_command_helps_with_an_example(self, argosy: Call, name: str) -> None:
         command = importlib.import_module(f"argosy.cli.{name}").command
-        parts = list(command.commands) if isinstance(command, click.Group) else []
-        for part in parts or [None]:
+        parts: list[str | None] = []
+        if isinstance(command, click.Group):
+            parts += command.commands
+        if not parts or command.invoke_without_command:
+            parts.append(None)
+        for part in parts:
             called = [name, part] if part else [name]
             result = argosy(*called, "--help")
             assert result.code == 0
             assert f"Example: argosy {' '.join(called)}" in result.out
-            assert "--output" in result.out
+            # Manifests have one form: that of `kubectl apply`.
+            assert ("--output" in result.out) is (called != ["kubernetes", "guard"])
 
     def test_no_arguments_are_answered_with_help(self, argosy: Call) -> None:
         result = argosy()
@@ -146,7 +151,7 @@ class TestMistakes:
     def test_a_bug_is_called_a_bug_and_shown_on_demand(
         self, argosy: Call, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def broken(*_: object) -> None:
+        def broken(*_: object, **__: object) -> None:
             raise ZeroDivisionError("by zero")
 
         monkeypatch.setattr(app, "_called", broken)
@@ -172,7 +177,7 @@ class TestMistakes:
     def test_an_interrupt_ends_with_130(
         self, argosy: Call, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def interrupted(*_: object) -> None:
+        def interrupted(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(app, "_called", interrupted)
@@ -221,8 +226,13 @@ class TestMistakes:
                 pass
 
         monkeypatch.setattr(execution, "_simulate", hang_up)
-        assert argosy("run", QUICKSTART, "--out", "kept") == Result(129, "", "argosy: terminated\n")
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Ignored, if tests run under nohup.
+        try:
+            result = argosy("run", QUICKSTART, "--out", "kept")
+            assert result == Result(129, "", "argosy: terminated\n")
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+        finally:
+            signal.signal(signal.SIGHUP, before)
         assert not list(Path().iterdir())
 
     def test_a_run_that_cannot_be_kept_says_where(

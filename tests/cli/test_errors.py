@@ -48,7 +48,7 @@ def test_an_error_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def fail(*_: object) -> int:
+    def fail(*_: object, **__: object) -> int:
         raise error
 
     monkeypatch.setattr(app, "_called", fail)
@@ -60,7 +60,7 @@ def test_an_error_is_one_line(
 def test_a_bug_is_shown_with_its_place_to_those_who_ask(
     value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(*_: object) -> int:
+    def fail(*_: object, **__: object) -> int:
         raise ValueError("odd")
 
     monkeypatch.setattr(app, "_called", fail)

@@ -118,7 +118,7 @@ class TestContests:
             *("--seeds", "2", "--metric", "wait", "--jobs", "2", "--html", "p.html", "-o", "json"),
         )
         assert result.code == 0, result.err
-        assert result.err.endswith("drew p.html\n")
+        assert result.err.endswith("wrote p.html\n")
         assert "<h1>" in (tmp_path / "p.html").read_text()
         assert [(names, seeds) for _, names, seeds, _ in held] == [
             (["sparrow", "mesos"], [4, 5]),

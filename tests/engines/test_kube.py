@@ -284,6 +284,16 @@ _JOBS = st.lists(
     preempt=True,
     with_another=True,
     with_faults=True,
+    order="ready",
+)
+@example(
+    drawn=[(7, 500, 10.0, 0.0, 2), (11, 3_000, 10.0, 0.0, 0), (1, 3_000, 61.0, 33.3001, 2)],
+    retry=30 * SECOND,
+    looks=1,
+    preempt=True,
+    with_another=True,
+    with_faults=True,
+    order="created",
 )
 @given(
     _JOBS,

@@ -217,16 +217,20 @@ def test_why_tells_what_a_placement_breaks_and_for_whom(
     with pytest.raises(SystemExit):
         cli.main(["why", "s/0"])
     told = " ".join(capsys.readouterr().out.split())
-    assert "decided by tag-popularity, proven best, over 1 machine." in told
+    assert "decided by tag-popularity for the whole job, proven best." in told
+    assert "'w -> {w, 0, 0} in machine' is broken there: a/0 to a/2 and s/1 are in m too." in told
     # Three tasks that run already and saw two others each see four now, as the two new ones do.
+    journal = next(Path().glob("**/journal.jsonl")).read_text()
     assert (
-        "'w -> {w, 0, 0} in machine' is broken for 3 containers of a and 2 containers of s" in told
+        "'w -> {w, 0, 0} in machine' is broken for 3 containers of a and 2 containers of s,"
+        " by 14 in all" in journal
     )
-    assert "by 14 in all." in told
+    assert "relax the hard constraint 'v -> {v, 0, 0} in machine hard'" in journal
     with pytest.raises(SystemExit):
         cli.main(["why", "never/0"])
     told = " ".join(capsys.readouterr().out.split())
-    assert "relax the hard constraint 'v -> {v, 0, 0} in machine hard'" in told
+    assert "'v -> {v, 0, 0} in machine hard' allows 1 task per machine" in told
+    assert "1 task fewer, another machine, or a constraint that is not hard." in told
 
 
 WITH = """[[workload.jobs]]

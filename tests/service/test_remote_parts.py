@@ -22,6 +22,7 @@ from argosy.model.machines import CLUSTER_GROUP, Machine
 from argosy.model.resources import Resources
 from argosy.model.transactions import Claims, Transaction
 from argosy.service import remote_agents
+from argosy.service.measured_distances import WITHIN
 from argosy.service.remote_agents import FederatedAgents, read_machines
 from argosy.service.remote_runner import STOPPED, RemotePlace, RemoteRunner
 from argosy.testing.builders import job
@@ -245,6 +246,7 @@ class TestSamples:
                     "rounds": 2,
                     "limit": 9,
                     "free": True,
+                    "distances": {"c": WITHIN},
                 },
                 "",
             )
@@ -374,7 +376,8 @@ class TestCommits:
         ("why", "machine", "expected"),
         [
             ("machine_draining", "m0", Refusal(Why.MACHINE_DRAINING, machine=0)),
-            ("stale", "m0", Refusal(Why.MACHINE_GONE, machine=0)),
+            ("stale", "m0", Refusal(Why.STALE, machine=0)),
+            ("job_limit", "m0", Refusal(Why.MACHINE_GONE, machine=0)),
             ("of the future", "m7", Refusal(Why.MACHINE_GONE, machine=1)),
         ],
     )

@@ -101,7 +101,8 @@ def test_a_task_that_a_check_refuses_is_given_up_and_why_says_so(
     assert figure(bench, "commits refused") > 3
     why = " ".join(bench.read("/v1/jobs/a/tasks/0/why")["text"])
     assert "given up after 3 attempts" in why
-    assert "does not meet the task's requirements" in why
+    assert "it would break a hard constraint on c" in why
+    assert "a machine that meets the task's requirements" in why
     assert bench.reservations() == 0
 
 

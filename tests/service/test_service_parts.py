@@ -81,6 +81,10 @@ class Turns:
         self.turns = dict(turns)
         self.reads: list[tuple[Any, ...]] = []
 
+    def meta(self, key: str) -> str | None:
+        """No turn was forgotten."""
+        return None
+
     def rows(self, question: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         if "max(turn)" in question:
             return [(max(self.turns, default=None),)]

@@ -12,12 +12,13 @@ import msgspec
 import pytest
 
 from argosy.model.errors import CommandError
-from argosy.service import agent, agent_routes, reading, scheduling
+from argosy.service import agent, reading, scheduling
 from argosy.service.backend import check_version, etag, index_in, is_seen
 from argosy.service.journals import Journals
 from argosy.service.problems import NotFound, RequestError, VersionChanged
 from argosy.service.reading import StoreReader
 from argosy.service.recording import recorded_lines
+from argosy.service.routes import check_key
 from argosy.service.submissions import _check_addressable, _check_name
 from argosy.testing.builders import job
 from argosy.workloads.tables import Misfit
@@ -37,6 +38,10 @@ class Database:
 
     def rows(self, question: str, values: Any = ()) -> list[tuple[Any, ...]]:
         return self._connection.execute(question, values).fetchall()
+
+    def meta(self, key: str) -> str | None:
+        rows = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
+        return rows[0][0] if rows else None
 
     def close(self) -> None:
         self._connection.close()
@@ -305,8 +310,8 @@ class TestHeaders:
     @pytest.mark.parametrize("key", ["", "x" * 201, "a\nb"])
     def test_a_key_is_short_and_printable(self, key: str) -> None:
         with pytest.raises(RequestError, match="1 to 200 printable characters"):
-            agent_routes._check_key(key)
-        agent_routes._check_key("x" * 200)
+            check_key(key)
+        check_key("x" * 200)
 
     def test_names_can_be_part_of_a_path(self) -> None:
         for name in (".", ".."):
@@ -389,7 +394,7 @@ class TestNames:
             scheduling.AgentAddress.parse("edge=http://h:1"): "given",
             scheduling.AgentAddress.parse("http://h:2"): Link(),
         }
-        return asyncio.run(scheduling._named(links, lambda line: None))
+        return asyncio.run(scheduling._named(links))
 
     def health(self, name: str) -> bytes:
         return msgspec.json.encode(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
+from weakref import WeakSet
 
 import aiohttp
 import msgspec
@@ -51,6 +53,7 @@ class FaultyProxy:
         #: By identity: requests have no hash.
         self._streams: dict[int, tuple[web.BaseRequest, asyncio.Event]] = {}
         self._port = 0
+        self._sockets: WeakSet[socket.socket] = WeakSet()
         #: Every request that arrived: method, path and query.
         self.seen: list[str] = []
         self._arrival = asyncio.Event()
@@ -86,7 +89,7 @@ class FaultyProxy:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
+            connector=aiohttp.TCPConnector(limit=0, socket_factory=self._socket),
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None),
         )
@@ -97,6 +100,17 @@ class FaultyProxy:
     async def __aexit__(self, *_: object) -> None:
         await self.go_away()
         await self._session.close()
+        # Connections of requests that were cut short would wait for the server's goodbye.
+        for each in list(self._sockets):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        while any(each.fileno() >= 0 for each in self._sockets):
+            await asyncio.sleep(0)
+
+    def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        made = socket.socket(*address[:3])
+        self._sockets.add(made)
+        return made
 
     async def come_back(self) -> None:
         self._runner = web.ServerRunner(web.Server(self._serve), shutdown_timeout=0.1)

@@ -8,12 +8,14 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from argosy.model.errors import ArgosyError, CommandError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -128,20 +130,21 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-html_option = click.option(
-    "--html",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Also write a report with figures: one file that needs nothing from elsewhere.",
-)
+def html_option(command: Command) -> Command:
+    return _page_option(
+        "--html",
+        "Also write a report with figures: one file that needs nothing from elsewhere.",
+    )(command)
 
 
-markdown_option = click.option(
-    "--markdown",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Also write a report as Markdown.",
-)
+def markdown_option(command: Command) -> Command:
+    return _page_option("--markdown", "Also write a report as Markdown.")(command)
+
+
+def _page_option(name: str, text: str) -> Callable[[Command], Command]:
+    from pathlib import Path
+
+    return click.option(name, type=click.Path(path_type=Path), metavar="FILE", help=text)
 
 
 def write_page(path: Path, page: str, option: str = "--html") -> None:

@@ -7,10 +7,11 @@ import ipaddress
 import socket
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from random import Random, SystemRandom
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import msgspec
 
@@ -37,6 +38,8 @@ JSON: Final = "application/json"
 _STATUS = msgspec.json.Decoder(ServerStatus)
 #: Nothing was sent: whatever was asked can be asked again.
 _NOT_SENT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+#: Turns of the loop in which connections come to their end.
+_LAST_TURNS: Final = 50
 
 
 class RequestSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +121,7 @@ class RequestSender:
         self.random = random or SystemRandom()
         self.limiter = RequestLimiter(self.settings.concurrent)
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: WeakSet[socket.socket] = WeakSet()
         self._tls: tuple[ClientCertificate | None, Any] | None = None
         self._server_name = (
             connection.tls.server_name if connection.server.startswith("https://") else None
@@ -133,7 +137,7 @@ class RequestSender:
         ]
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=90, socket_factory=_watched_socket
+                limit=0, keepalive_timeout=90, socket_factory=self._socket
             ),
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
@@ -146,9 +150,24 @@ class RequestSender:
         if self._session is not None:
             await self._session.close()
             self._session = None
-            # A connection that was closed while in use gives its socket back some turns later.
-            for _ in range(4):
-                await asyncio.sleep(0)
+            await self._end_connections()
+
+    async def _end_connections(self) -> None:
+        """Those of requests that were cancelled would wait for the server to say goodbye, perhaps longer
+        than the loop lasts."""
+        for _ in range(_LAST_TURNS):
+            left = [each for each in self._sockets if each.fileno() >= 0]
+            if not left:
+                return
+            for each in left:
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+            await asyncio.sleep(0)
+
+    def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        made = _watched_socket(address)
+        self._sockets.add(made)
+        return made
 
     def _compresses(self) -> bool:
         """Compressing costs the server more than a loopback interface gains."""

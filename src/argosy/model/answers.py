@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from argosy.model.explanations import Measure
-from argosy.model.prices import Price
+from argosy.model.prices import Measure, Price
 
 
 class StoryLine(msgspec.Struct, frozen=True):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import msgspec
 
 from argosy._core import Why as Why  # reason codes, numbered by the core
+from argosy.model.prices import Measure as Measure
 from argosy.model.prices import Price
 from argosy.model.units import format_amount
 
@@ -107,9 +108,6 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return ""
 
 
-#: What a score counts: microseconds of expected wait; free shares of resources, in units of
-#: `WHOLE_SHARE`; tasks of the same job, in units of `SAME_JOB`, plus other tasks; costs; points.
-Measure: TypeAlias = Literal["", "wait", "room", "tasks", "cost", "points"]
 SHORTEST_WAIT: Final = "shortest expected wait"
 WHOLE_SHARE: Final = 2**20
 SAME_JOB: Final = 2**24

@@ -1,8 +1,15 @@
-"""Prices of places, as flow schedulers know them."""
+"""Prices of places, as flow schedulers know them, and what scores count; clients load these without
+the native core."""
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import msgspec
+
+#: What a score counts: microseconds of expected wait; free shares of resources, in units of
+#: `WHOLE_SHARE`; tasks of the same job, in units of `SAME_JOB`, plus other tasks; costs; points.
+Measure: TypeAlias = Literal["", "wait", "room", "tasks", "cost", "points"]
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
