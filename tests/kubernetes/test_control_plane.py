@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -164,6 +165,18 @@ def test_a_refused_request_says_why(control_plane: ControlPlane, namespace: str)
     assert str(caught.value) == (
         f'GET /api/v1/namespaces/{namespace}/pods/none: 404 NotFound: pods "none" not found'
     )
+
+
+def test_connections_that_the_server_has_given_up_are_not_used_again(
+    control_plane: ControlPlane,
+) -> None:
+    control_plane.request("GET", "/version")
+    idle = list(control_plane._admin._idle)
+    assert idle
+    for connection in idle:
+        connection.sock.shutdown(socket.SHUT_RDWR)
+    assert control_plane.request("GET", "/version")["major"] == "1"
+    assert not set(idle) & set(control_plane._admin._idle)
 
 
 def test_objects_survive_kills_and_nothing_survives_the_end(start_control_plane: Start) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import select
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -99,7 +100,7 @@ class AdminApi:
     def _connection(self) -> Iterator[http.client.HTTPSConnection]:
         with self._lock:
             life = self._life
-            connection = self._idle.pop() if self._idle else None
+            connection = self._take_idle()
         connection = connection or self._connect()
         try:
             yield connection
@@ -113,6 +114,16 @@ class AdminApi:
                 self._idle.append(connection)
                 return
         connection.close()
+
+    def _take_idle(self) -> http.client.HTTPSConnection | None:
+        """One that the server has not given up after some minutes without a request."""
+        while self._idle:
+            connection = self._idle.pop()
+            # Nothing is expected on it, so there is something to read only if it has come to its end.
+            if not select.select([connection.sock], [], [], 0)[0]:
+                return connection
+            connection.close()
+        return None
 
     def _connect(self) -> http.client.HTTPSConnection:
         if self._context is None:
