@@ -269,8 +269,10 @@ class KubernetesDriver:
     def _pod_changed(self, change: ObjectChange[Pod]) -> None:
         old, new = change.old, change.new
         if old is not None and (new is None or new.uid != old.uid):
-            # A pod that has ended is no longer watched: nobody asked for its deletion.
-            self._pods.remove_pod(old.uid, has_ended=old.metadata.deletion_timestamp is None)
+            # A pod that has ended is no longer watched, but how it ended is told.
+            if change.final is not None:
+                self._pods.set_pod(change.final)
+            self._pods.remove_pod(old.uid)
         if new is not None:
             self._pods.set_pod(new)
 

@@ -49,10 +49,3 @@ def waiting_message(
     if wishes:
         parts.append("ignored: " + ", ".join(wishes))
     return ". ".join(parts)[:LONGEST] + "."
-
-
-def placed_message(explanation: Explanation | None) -> str:
-    """Why the pod is where it is; empty if its scheduler did not say."""
-    if explanation is None or not explanation.rule:
-        return ""
-    return explanation.rule

@@ -64,12 +64,11 @@ class RightEnded(Exception):
 class WaitingNote:
     """Why a pod waits, as it was written last."""
 
-    __slots__ = ("at", "message", "series")
+    __slots__ = ("at", "message")
 
     def __init__(self) -> None:
         self.at = -NOTE_EVERY
         self.message = ""
-        self.series = 0
 
 
 class WriterObserver(Protocol):
@@ -108,7 +107,6 @@ class KubernetesWriter:
         bound: Callable[[str], None],
         failed: Callable[[str], None],
         stayed: Callable[[str], None],
-        annotate: Callable[[Pod], dict[str, str]] = lambda pod: {},
         log: Callable[[str], None] = lambda line: None,
         writes_events: bool = True,
         observer: WriterObserver | None = None,
@@ -122,7 +120,6 @@ class KubernetesWriter:
         self._bound = bound
         self._failed = failed
         self._stayed = stayed
-        self._annotate = annotate
         self._log = log
         self._writes_events = writes_events
         self._binds: asyncio.Queue[tuple[float, BindOrder]] = asyncio.Queue()
@@ -212,7 +209,7 @@ class KubernetesWriter:
                         pod.name,
                         order.node,
                         uid=pod.uid,
-                        annotations=self._annotations(pod),
+                        annotations=self._annotations(),
                     )
             except RightEnded:
                 if not self.right.is_held:
@@ -252,8 +249,8 @@ class KubernetesWriter:
                 self._write(lambda: self._event(pod, "Normal", "Scheduled", "Binding", text))
             )
 
-    def _annotations(self, pod: Pod) -> dict[str, str]:
-        annotations = {PLACED_BY: self._name, **self._annotate(pod)}
+    def _annotations(self) -> dict[str, str]:
+        annotations = {PLACED_BY: self._name}
         if self.right.fencing is not None:
             annotations[FENCING] = str(self.right.fencing)
         return annotations

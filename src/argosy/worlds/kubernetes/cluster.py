@@ -77,6 +77,7 @@ class PodCluster:
         self._held: dict[str, dict[str, None]] = defaultdict(dict)
         #: Pods on nodes that are not known yet.
         self._homeless: dict[str, dict[str, None]] = defaultdict(dict)
+        #: Pods whose jobs ask for less than they do, because their nodes are overcommitted.
         self._clamped: dict[str, dict[str, None]] = defaultdict(dict)
         self._accounted = AccountedResources()
         #: Jobs that are new, and not submitted yet.
@@ -260,7 +261,6 @@ class PodCluster:
             least = least_of(tracked.request, world.free_on(node))
             job = self._job(tracked, least)
             refusal = world.adopt(job, node, KUBERNETES)
-            tracked.is_clamped = True
             self._clamped[node][tracked.uid] = None
         if refusal is None:
             self._index.give_job(tracked, job.id)
@@ -370,7 +370,6 @@ class PodCluster:
         for uid in list(self._clamped.pop(node, ())):
             tracked = self.pods.get(uid)
             if tracked is not None and tracked.state is PodState.BOUND:
-                tracked.is_clamped = False
                 self._adopt_anew(tracked)
 
     # Room on nodes.

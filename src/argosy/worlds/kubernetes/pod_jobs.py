@@ -15,9 +15,7 @@ from argosy.worlds.kubernetes.priorities import Precedences
 PREFIX: Final = "argosy.dev/"
 KIND: Final = PREFIX + "kind"
 ESTIMATE: Final = PREFIX + "estimate"
-EXPLANATION: Final = PREFIX + "explanation"
 PLACED_BY: Final = PREFIX + "placed-by"
-QUEUED_ON: Final = PREFIX + "queued-on"
 
 _RUNS_TO_ITS_END: Final = ("Never", "OnFailure")
 

@@ -85,8 +85,6 @@ class TrackedPod(msgspec.Struct):
     refusals: int = 0
     #: Whether its request takes up room on its node.
     takes_room: bool = False
-    #: Whether its job asks for less than the pod does, because its node is overcommitted.
-    is_clamped: bool = False
     #: Whether a budget has kept it from being evicted lately: it makes room for nobody.
     is_protected: bool = False
 
