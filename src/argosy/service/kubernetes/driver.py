@@ -30,6 +30,7 @@ from argosy.service.kubernetes.rights import WriteRight
 from argosy.service.kubernetes.writer import KubernetesWriter, WriterObserver
 from argosy.service.live import LiveCluster
 from argosy.worlds.kubernetes.cluster import PodCluster
+from argosy.worlds.kubernetes.pod_jobs import has_ended
 from argosy.worlds.kubernetes.requests import pod_request
 from argosy.worlds.kubernetes.tracked import PodState
 from argosy.worlds.kubernetes.unsupported import ignored_wishes
@@ -46,7 +47,7 @@ LONGEST_LAG: Final = 10.0
 
 
 def has_not_ended(pod: Pod) -> bool:
-    return pod.status.phase not in ("Succeeded", "Failed")
+    return not has_ended(pod)
 
 
 class ClusterWatches:

@@ -17,17 +17,16 @@ from argosy.model.scenario import FleetEntry
 from argosy.service.kubernetes.pod_fleet import PodFleet
 from argosy.worlds.kubernetes.cluster import PodCluster
 from argosy.worlds.local.overruled import GONE, OverruledWorld
+from argosy.worlds.local.processless import ProcesslessRunner
 from argosy.worlds.local.turn import StartOrder, StopOrder, TryResult
 
 
-class PodOverseer:
+class PodOverseer(ProcesslessRunner[None]):
     """Also runs the world's tries, as `ServedRunner`. `wake` is called when there are orders for
     Kubernetes. `name` is the scheduler of pods that any of the fleet may take."""
 
-    has_stillborn = False
-    report_fd = None
-
     def __init__(self, name: str) -> None:
+        super().__init__()
         self._name = name
         self._fleet: PodFleet | None = None
         self._ended: Callable[[int, TryResult | None], None] = lambda number, result: None
@@ -97,27 +96,11 @@ class PodOverseer:
     def adopt(self, number: int) -> TryResult | bool:
         return self.pods.has_try(number)
 
-    def discard_after(self, number: int) -> int:
-        return number
-
     def is_running(self, number: int) -> bool:
         return self.pods.has_try(number)
 
-    @property
-    def is_idle(self) -> bool:
-        return True
-
-    def directory_of(self, number: int) -> str:
-        return ""
-
     def limits(self) -> str:
         return "it is a pod: its containers have the limits of their specifications"
-
-    def hear(self) -> None:
-        """Nothing is reported by descriptors."""
-
-    def sweep(self) -> None:
-        """Watches miss nothing."""
 
     def close(self) -> None:
         """Pods go on."""

@@ -26,7 +26,7 @@ from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.worlds.kubernetes.node_machines import AccountedResources, rules_of_node
 from argosy.worlds.kubernetes.pod_index import PodIndex
-from argosy.worlds.kubernetes.pod_jobs import exit_code_of, job_of_pod, kind_of
+from argosy.worlds.kubernetes.pod_jobs import exit_code_of, has_ended, job_of_pod, kind_of
 from argosy.worlds.kubernetes.priorities import HIGHEST, Precedences
 from argosy.worlds.kubernetes.room import NodeRoom, least_of
 from argosy.worlds.kubernetes.rulebook import Rulebook, describe_obstacle
@@ -47,7 +47,6 @@ from argosy.worlds.kubernetes.volumes import KnownVolumes
 KUBERNETES: Final = "kubernetes"
 #: Refusals in a row after which a pod rests.
 MOST_REFUSALS: Final = 5
-_OVER: Final = ("Succeeded", "Failed")
 
 
 class PodCluster:
@@ -172,7 +171,7 @@ class PodCluster:
 
     def set_pod(self, pod: Pod) -> None:
         tracked = self.pods.get(pod.uid)
-        if pod.status.phase in _OVER:
+        if has_ended(pod):
             if tracked is not None:
                 self._over(tracked, pod)
             return
@@ -193,12 +192,12 @@ class PodCluster:
         elif tracked.state is PodState.OUTSIDE:
             self._consider(tracked)
 
-    def remove_pod(self, uid: str, *, has_ended: bool = False) -> None:
-        """The pod is gone, or has ended by itself: nobody says how."""
+    def remove_pod(self, uid: str, *, by_itself: bool = False) -> None:
+        """The pod is gone, perhaps because it has ended by itself: nobody says how."""
         tracked = self.pods.get(uid)
         if tracked is None:
             return
-        if has_ended:
+        if by_itself:
             self._end(tracked, 0, "")
         self._drop(tracked)
 

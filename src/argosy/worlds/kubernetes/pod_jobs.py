@@ -76,6 +76,11 @@ def job_of_pod(
     )
 
 
+def has_ended(pod: Pod) -> bool:
+    """Whether it has ended by itself; the object may stay for long."""
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
 def exit_code_of(pod: Pod) -> int:
     for container in pod.status.container_statuses:
         ended = container.state.terminated

@@ -125,8 +125,8 @@ class ShadowedEngine:
         self._nodes.pop(pod.uid, None)
         self._explained.pop(pod.uid, None)
         self.record.remove(pod.uid)
-        has_ended = pod.metadata.deletion_timestamp is None
-        self.tell(lambda pods: pods.remove_pod(pod.uid, has_ended=has_ended))
+        by_itself = pod.metadata.deletion_timestamp is None
+        self.tell(lambda pods: pods.remove_pod(pod.uid, by_itself=by_itself))
 
     def look_again(self) -> None:
         if self.pods.has_resting:

@@ -32,6 +32,7 @@ from argosy.service.kubernetes.shadow.placements import (
     PlacementRecord,
 )
 from argosy.worlds.kubernetes.cluster import PodCluster
+from argosy.worlds.kubernetes.pod_jobs import has_ended
 from argosy.worlds.kubernetes.requests import PODS, node_capacity
 from argosy.worlds.kubernetes.volumes import KnownVolumes
 
@@ -39,7 +40,6 @@ from argosy.worlds.kubernetes.volumes import KnownVolumes
 REAL: Final = "the cluster"
 #: Seconds between two looks at pods that were refused again and again.
 _LOOK_AGAIN: Final = 1.0
-_OVER: Final = ("Succeeded", "Failed")
 #: Seconds between two lines about how far it is.
 _TELL_EVERY: Final = 5.0
 
@@ -162,7 +162,7 @@ class ShadowSession:
         if isinstance(new or old, Pod):
             if old is not None and (new is None or new.uid != old.uid):
                 self._end_pod(old)
-            if new is not None and new.status.phase in _OVER:
+            if new is not None and has_ended(new):
                 self._end_pod(new)
             elif new is not None:
                 self._set_pod(new)
