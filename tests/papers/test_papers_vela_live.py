@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from argosy.cli.paper import command
+from argosy.cli.app import app
 from argosy.model.errors import CommandError
 from argosy.papers.experiment import ExperimentPoint, Findings, PointResult, digest, run_points
 from argosy.papers.vela import VELA
@@ -135,7 +135,7 @@ def test_the_command_starts_processes_only_if_told_to(
 
     monkeypatch.setattr("argosy.papers.experiment.run_points", run)
     monkeypatch.chdir(tmp_path)
-    assert CliRunner().invoke(command, ["vela", "--smoke", *given]).exit_code == 0
+    assert CliRunner().invoke(app, ["paper", "vela", "--smoke", *given]).exit_code == 0
     assert planned
     assert any(VELA.alone(point) for point in planned) is is_live
 

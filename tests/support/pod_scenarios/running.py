@@ -155,18 +155,20 @@ class ScenarioRun:
     ) -> None:
         if not stages:
             return
-        self._for_each(
-            lambda stage: self._plane.request(
-                "POST", _pods(stage), _probe(stage, letter, scheduler)
-            ),
-            list(stages.values()),
-        )
+        created: dict[str, int] = {}
+
+        def create(at: int) -> None:
+            stage = stages[at]
+            pod = self._plane.request("POST", _pods(stage), _probe(stage, letter, scheduler))
+            created[pod["metadata"]["uid"]] = at
+
+        self._for_each(create, list(stages))
         hopeful = set()
         for at, stage in stages.items():
             on, _ = stage.scenario.expected(is_argosy=is_argosy)
             if letter in on if letter else on:
                 hopeful.add(at)
-        pods = self._at_rest(stages, hopeful)
+        pods = self._at_rest(stages, created, hopeful)
         for at, pod in pods.items():
             result = found.setdefault(at, ScenarioResult())
             name = pod["spec"].get("nodeName", "")
@@ -179,9 +181,14 @@ class ScenarioRun:
                 list(stages.values()),
             )
 
-    def _at_rest(self, stages: dict[int, _Stage], hopeful: set[int]) -> dict[int, Document]:
-        """The pods when all that is to be expected has happened, or has failed to."""
-        at_of = {stage.namespace: at for at, stage in stages.items()}
+    def _at_rest(
+        self, stages: dict[int, _Stage], created: Mapping[str, int], hopeful: set[int]
+    ) -> dict[int, Document]:
+        """The pods when all that is to be expected has happened, or has failed to.
+
+        `created` has the uids of the pods: late news of an earlier round's pod, which had the same name,
+        says nothing.
+        """
         is_ours = {at: "schedulerName" not in stages[at].scenario.pod["spec"] for at in stages}
         waiting = {at for at in stages if is_ours[at]}
         pods: dict[int, Document] = {}
@@ -192,9 +199,8 @@ class ScenarioRun:
             except queue.Empty:
                 break
             document = event["object"]
-            metadata = document.get("metadata", {})
-            at = at_of.get(metadata.get("namespace", ""), -1)
-            if event["type"] in ("ADDED", "MODIFIED") and at >= 0 and metadata["name"] == "pod":
+            at = created.get(document.get("metadata", {}).get("uid", ""), -1)
+            if event["type"] in ("ADDED", "MODIFIED") and at >= 0:
                 pods[at] = document
                 if document["spec"].get("nodeName") or (
                     at not in hopeful and _unscheduled(document)
