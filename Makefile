@@ -53,19 +53,20 @@ sanitize: $(VENV)/.dev
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Argosy needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
+	@tools/showing-dots 'Making $(VENV)' $(PYTHON) -m venv $(VENV)
 
 $(VENV)/.build-tools: requirements.lock | $(VENV)/bin/python
-	$(PIP) install --upgrade pip
-	$(PIP) install -c requirements.lock scikit-build-core nanobind cmake ninja
+	@tools/showing-dots 'Installing build tools' $(PIP) install --upgrade pip -c requirements.lock \
+	  scikit-build-core nanobind cmake ninja
 	@touch $@
 
 $(VENV)/.installed: $(SOURCES) | $(VENV)/.build-tools
-	$(PIP) install -c requirements.lock --no-build-isolation -e '.[serve]'
+	@tools/showing-dots 'Compiling the core and installing Argosy, once; takes a minute or two' \
+	  $(PIP) install -c requirements.lock --no-build-isolation -e '.[serve]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed pyproject.toml requirements.lock
-	$(PIP) install -c requirements.lock --group dev
+	@tools/showing-dots 'Installing what the tests need' $(PIP) install -c requirements.lock --group dev
 	@touch $@
 
 clean:

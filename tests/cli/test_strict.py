@@ -65,3 +65,17 @@ def test_lint_names_each_demand_as_an_error(argosy: Call, never: Path) -> None:
 
 def test_a_scenario_that_can_be_met_is_not_refused(argosy: Call) -> None:
     assert argosy("run", QUICKSTART, "--strict", "--no-save").code == 0
+
+
+def test_a_sweep_says_for_which_values_a_demand_can_never_be_met(argosy: Call, never: Path) -> None:
+    vary = "cell.machines.m.capacity.cpu=4000,9000"
+    result = argosy("sweep", str(never), "--vary", vary, "--seeds", "1")
+    assert result.code == 0
+    notes = [line for line in result.err.splitlines() if "can never be met" in line]
+    assert [line.split(": can")[0] for line in notes] == [
+        "note: with cell.machines.m.capacity.cpu = 4000"
+    ] * 2
+
+    refused = argosy("sweep", str(never), "--vary", vary, "--strict")
+    assert (refused.code, refused.out) == (2, "")
+    assert "never.toml with cell.machines.m.capacity.cpu = 4000" in refused.err

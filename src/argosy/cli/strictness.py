@@ -19,15 +19,19 @@ strict_option = click.option(
 _MOST: Final = 5
 
 
-def unmet_notes(scenario: Scenario, file: Path, strict: bool) -> list[str]:
-    """One note per demand that can never be met; with `strict`, the first is an error."""
+def unmet_notes(scenario: Scenario, file: Path, strict: bool, *, changed: str = "") -> list[str]:
+    """One note per demand that can never be met; with `strict`, the first is an error.
+
+    `changed` says what is different from the file.
+    """
     from argosy.scenarios.unmeetable_demands import refuse_unmeetable, unmeetable_demands
 
     demands = unmeetable_demands(scenario)
     if strict:
-        refuse_unmeetable(demands, str(file))
+        refuse_unmeetable(demands, f"{file} with {changed}" if changed else str(file))
     notes = [f"can never be met: {demand}" for demand in demands[:_MOST]]
     if len(demands) > _MOST:
         more = format_count(len(demands) - _MOST, "more demand")
-        notes.append(f"{more} can never be met: argosy constraints lint {file}")
+        where = "" if changed else f": argosy constraints lint {file}"
+        notes.append(f"{more} can never be met{where}")
     return notes

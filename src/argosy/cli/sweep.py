@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import click
 
-from argosy.cli.output import emit, html_option, output_option, write_page
+from argosy.cli.output import emit, html_option, output_option, tell_unmet, write_page
 from argosy.cli.progress import progress
+from argosy.cli.strictness import strict_option, unmet_notes
 
 DEFAULT_SEEDS: Final = 3
 
@@ -55,6 +56,7 @@ DEFAULT_SEEDS: Final = 3
     is_flag=True,
     help="Rank engines that ignore demands of the scenario like the others.",
 )
+@strict_option
 @html_option
 @click.option(
     "--jobs",
@@ -70,6 +72,7 @@ def command(
     seeds: int,
     metric: str,
     rank_all: bool,
+    strict: bool,
     html: Path | None,
     jobs: int | None,
     output: str,
@@ -95,6 +98,11 @@ def command(
     chosen = list(dict.fromkeys(engines)) or [OWN_FLEET]
     # All variations are loaded first, so that a mistake is reported before the first run.
     loaded = [load(scenario, changes=(value,)) for value in values]
+    unmet = [
+        f"with {value.name} = {value.value}: {told}"
+        for value, varied in zip(values, loaded, strict=True)
+        for told in unmet_notes(varied, scenario, strict, changed=f"{value.name} = {value.value}")
+    ]
     rows = []
     with progress(f"{len(values)} values x {len(chosen)} engines x {seeds} seeds") as tell:
         for number, (value, varied) in enumerate(zip(values, loaded, strict=True)):
@@ -128,12 +136,17 @@ def command(
     def document() -> dict[str, Any]:
         import msgspec
 
-        return {**msgspec.to_builtins(found), "changes": msgspec.to_builtins(found.changes())}
+        return {
+            **msgspec.to_builtins(found),
+            "changes": msgspec.to_builtins(found.changes()),
+            "unmet": unmet,
+        }
 
     def sections(width: int | None) -> list[list[str]]:
         heading = f"{found.scenario}: {wanted.title} by {found.varied}"
         return [[heading, *sweep_table(found, wanted).lines(width)], sweep_lines(found, wanted)]
 
     emit(output, sections=sections, document=document, csv=lambda: sweep_table(found, wanted).csv())
+    tell_unmet(unmet)
     if any(row.ranking.failures for row in rows):
         raise click.exceptions.Exit(1)
