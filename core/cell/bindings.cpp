@@ -217,6 +217,12 @@ void bind_holders(nb::class_<View, CellView>& type) {
         return to_numpy(std::move(amounts), {static_cast<std::size_t>(self.machines()),
                                              static_cast<std::size_t>(self.dimensions())});
       }, "precedence"_a)
+      .def("victims_for", [](const View& self, std::int32_t shape, int precedence) {
+        require(self.shapes().knows(shape), "unknown shape");
+        std::vector<std::int64_t> counts;
+        self.victims_for(shape, precedence, counts);
+        return to_numpy(std::move(counts));
+      }, "shape"_a, "precedence"_a)
       .def_prop_ro("lowest_precedence",
                    [](const View& self) { return self.shapes().lowest_precedence(); });
 }

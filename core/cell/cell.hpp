@@ -49,6 +49,7 @@
 #include <vector>
 
 #include "cell/claims.hpp"
+#include "cell/preemption.hpp"
 #include "cell/schedulers.hpp"
 #include "cell/view.hpp"
 #include "cell/why.hpp"
@@ -237,6 +238,19 @@ class Cell : public CellView {
         if (shapes_->precedence(shape) >= bound) continue;
         for (std::size_t d = 0; d < width; ++d) row[d] += shapes_->request(shape)[d];
       }
+    }
+  }
+
+  // Per machine, how many claims below `bound` a task of the shape would preempt there; see `victims_needed`.
+  void victims_for(std::int32_t shape, int bound, std::vector<std::int64_t>& out) const {
+    std::vector<std::int32_t> held;
+    std::vector<std::uint8_t> is_taken;
+    for (std::int32_t machine = 0; machine < machines(); ++machine) {
+      held.clear();
+      for (std::int32_t slot = claims_.first_on(machine); slot >= 0; slot = claims_.at(slot).next) {
+        held.push_back(claims_.at(slot).shape);
+      }
+      out.push_back(victims_needed(*this, machine, shape, bound, held, is_taken));
     }
   }
 

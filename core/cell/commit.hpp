@@ -13,11 +13,9 @@
 // checked by fit alone, even with coarse detection. If all conflict, the row reports the first choice's
 // reason. O(candidates) a claim.
 //
-// Preemption takes tasks of strictly lower precedence, least first, among equals the youngest, until
-// the claim fits; it then gives back those that turn out not to be needed, the most precious first.
-// The result is minimal: no single victim could be spared. It is not the smallest possible set, which
-// is a knapsack problem. A transaction never preempts a task that it claims itself, whether for the first
-// time or to move it: so no task is both accepted and evicted. O(rows log rows) once, if anything is preempted.
+// Preemption takes tasks of strictly lower precedence, by the rule of preemption.hpp. A transaction never
+// preempts a task that it claims itself, whether for the first time or to move it: so no task is both
+// accepted and evicted. O(rows log rows) once, if anything is preempted.
 //
 // All or nothing: claims are made one by one until the first refusal; then everything since the group's
 // beginning is undone (if atomic, the whole transaction with all that it confirmed, forgot and released;
@@ -29,6 +27,7 @@
 #include <unordered_set>
 
 #include "cell/cell.hpp"
+#include "cell/preemption.hpp"
 
 namespace argosy {
 
@@ -85,44 +84,27 @@ inline bool Cell::is_claimed_by(const ClaimRows& rows, std::int64_t task) {
 inline Refusal Cell::make_room(std::int32_t machine, std::int32_t shape, bool preempt,
                                const ClaimRows& rows) {
   if (fits(machine, shape)) return {};
-  const std::int64_t* request = shapes_->request(shape);
   Amounts room{};
   std::copy_n(columns_.free(machine), dimensions(), room.begin());
-  const auto lacking = [&] {
-    int d = 0;
-    while (d < dimensions() && room[static_cast<std::size_t>(d)] >= request[d]) ++d;
-    return d;
-  };
-  const auto give = [&](std::int32_t slot, std::int64_t sign) {
-    const std::int64_t* amounts = shapes_->request(claims_.at(slot).shape);
-    for (int d = 0; d < dimensions(); ++d) room[static_cast<std::size_t>(d)] += sign * amounts[d];
-  };
-
   std::vector<std::int32_t> going;
-  std::size_t chosen = 0;
-  if (preempt && lacking() < dimensions()) {
+  if (preempt) {
     victims(machine, shapes_->precedence(shape), going);
     std::erase_if(going, [&](std::int32_t slot) { return is_claimed_by(rows, claims_.at(slot).task); });
-    while (chosen < going.size() && lacking() < dimensions()) give(going[chosen++], 1);
   }
-  if (const int d = lacking(); d < dimensions()) {
-    return {Why::no_room, d, request[d] - room[static_cast<std::size_t>(d)]};
+  std::vector<std::int32_t> held;
+  for (const std::int32_t slot : going) held.push_back(claims_.at(slot).shape);
+  std::vector<std::uint8_t> is_taken;
+  const std::int64_t* request = shapes_->request(shape);
+  const int lacking = take_victims(*shapes_, dimensions(), request, held, room, is_taken);
+  if (lacking < dimensions()) {
+    return {Why::no_room, lacking, request[lacking] - room[static_cast<std::size_t>(lacking)]};
   }
   if (!is_within_reach(shape)) {
     const auto [resource, amount] = beyond(shape);
     return {Why::no_room, most_dimensions + resource, amount};
   }
-  going.resize(chosen);
-  for (std::size_t i = chosen; i-- > 0;) {
-    give(going[i], -1);
-    if (lacking() < dimensions()) {
-      give(going[i], 1);
-    } else {
-      going[i] = -1;
-    }
-  }
-  for (const std::int32_t slot : going) {
-    if (slot >= 0) evict(slot);
+  for (std::size_t i = 0; i < going.size(); ++i) {
+    if (is_taken[i]) evict(going[i]);
   }
   return {};
 }

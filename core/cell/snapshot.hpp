@@ -75,6 +75,18 @@ class Snapshot : public CellView {
     }
   }
 
+  // As of the live cell.
+  void victims_for(std::int32_t shape, int bound, std::vector<std::int64_t>& out) const {
+    std::vector<std::int32_t> held;
+    std::vector<std::uint8_t> is_taken;
+    for (std::int32_t machine = 0; machine < machines(); ++machine) {
+      held.clear();
+      const auto at = static_cast<std::size_t>(machine);
+      for (std::size_t row = starts_[at]; row < starts_[at + 1]; ++row) held.push_back(rows_[row].shape);
+      out.push_back(victims_needed(*this, machine, shape, bound, held, is_taken));
+    }
+  }
+
  private:
   struct Row {
     std::int64_t task;

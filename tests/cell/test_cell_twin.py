@@ -300,6 +300,7 @@ def picture(view: View, shapes: int) -> object:
         ],
         [(view.held_by(who), view.highest_precedence(who)) for who in SCHEDULERS],
         [view.evictable(precedence).tolist() for precedence in (-1, 0, 1, 9)],
+        [view.victims_for(shape, 1).tolist() for shape in range(shapes)],
         [look(view, shape) for shape in range(shapes)],
     )
 

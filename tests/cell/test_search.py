@@ -336,6 +336,34 @@ def test_room_that_a_draft_would_preempt_is_taken_once() -> None:
     assert sorted(draft.claims().machines.tolist()) == [0, 1]
 
 
+def test_a_task_that_preempts_goes_where_the_fewest_make_way() -> None:
+    cell = cell_of((4, 9), (4, 9), (4, 9))
+    small, large, high = (
+        cell.shape(Resources(cpu, 1), precedence=p) for cpu, p in ((1, 0), (4, 0), (4, 5))
+    )
+    for machine, shape, count in ((0, small, 4), (1, large, 1), (2, small, 3)):
+        at = np.full(count, machine, np.int32)
+        tasks = np.arange(count, dtype=np.int64) + 100 * (machine + 1)
+        shapes = np.full(count, shape, np.int32)
+        assert cell.commit(
+            Transaction("s", Claims(tasks, at, shapes, cell.versions(at)))
+        ).all_accepted
+    assert cell.view().victims_for(high, 5).tolist() == [4, 1, 3]
+    assert cell.view().victims_for(high, 0).tolist() == [-1, -1, -1]
+    assert cell.view().victims_for(small, 5).tolist() == [1, 1, 0]
+    for rule in (Rule.FIRST, Rule.BEST, Rule.WORST):
+        draft = Draft(cell.view())
+        found, _ = draft.place(np.array([1, 2], np.int64), high, rule, Random(1), preempt_below=5)
+        assert draft.claims().machines.tolist() == [1, 2]
+        told = found.explanation("own words")
+        assert (told.rule, told.measure, told.score, told.second_score) == (
+            "fewest victims",
+            "victims",
+            1,
+            3,
+        )
+
+
 def test_a_first_fit_that_falls_short_counts_each_machine_once() -> None:
     cell = cell_of(*[(4, 4)] * 15, *[(1, 4)] * 5)
     found = cell.find(cell.shape(Resources(2, 1)), 100, Rule.FIRST, Random(1))

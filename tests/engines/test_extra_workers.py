@@ -12,7 +12,7 @@ from serial_attempts import cell_of, end, only, submit, take, tasks_of
 from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.mapreduce import MapReduce
-from argosy.engines.mapreduce.prediction import History, Workers, best_addition
+from argosy.engines.mapreduce.prediction import History, Workers, best_addition, best_start
 from argosy.engines.mapreduce.scaling import TIMER
 from argosy.host.scheduler import make_settings
 from argosy.model.effects import Commit, Think, WakeMe
@@ -32,7 +32,8 @@ from argosy.model.random import Random
 from argosy.model.transactions import OPERATOR, Transaction
 from argosy.testing.builders import SECOND, shared_job
 
-AT_ONCE = {"t_job": 0, "t_task": 0}
+#: Decisions take no time, and extra workers come after those that the job asked for.
+AT_ONCE = {"t_job": 0, "t_task": 0, "at_start": False}
 
 
 def a_job(name: str, activities: tuple[int, ...] = (40, 2), workers: int = 2) -> Job:
@@ -58,7 +59,7 @@ def started(engine: MapReduce, cell: Cell, job: Job, number: int) -> Any:
 
 
 def scaling(effects: Any) -> list[Think]:
-    return [effect for effect in effects if isinstance(effect, Think) and effect.lane == "scaling"]
+    return [effect for effect in effects if isinstance(effect, Think) and effect.token < 0]
 
 
 def claimed(engine: MapReduce, cell: Cell, effects: Any) -> Any:
@@ -90,6 +91,67 @@ def test_extra_workers_are_not_claimed_for_a_job_that_is_over_by_then() -> None:
     assert not engine.handle(DecisionDue(thinking.token), cell, 0)
     # The next job is considered.
     assert scaling(started(engine, cell, a_job("k"), 2))
+
+
+def test_a_job_gets_its_extra_workers_with_those_it_asked_for() -> None:
+    cell = cell_of(16)
+    engine = an_engine(cell, (6, 4), at_start=True, t_job=SECOND, t_task=SECOND)
+    thinking = only(submit(engine, cell, a_job("j", (6, 4)), 1), Think)
+    assert thinking.duration == 7 * SECOND
+    claims, effects = end(engine, cell, thinking)
+    assert claims.tasks.tolist() == tasks_of(1, *range(6)).tolist()
+    assert not scaling(effects)
+    released = only(engine.handle(PhaseFinished(1, 0, 10 * SECOND), cell, 0), Commit).transaction
+    assert sorted(released.releases.tolist()) == tasks_of(1, 4, 5).tolist()
+
+
+def test_extra_workers_refused_at_the_start_are_not_placed_like_others() -> None:
+    cell = cell_of(16)
+    engine = an_engine(cell, (6, 4), at_start=True)
+    thinking = only(submit(engine, cell, a_job("j", (6, 4)), 1), Think)
+    take(cell, 0, 13)
+    claims, effects = end(engine, cell, thinking)
+    assert len(claims) == 6
+    # Three fit, of which the job asked for two; the job is considered again, but nothing is put back.
+    assert [cell.machine_of(int(task)) for task in tasks_of(1, *range(6))] == [0] * 3 + [None] * 3
+    assert not [effect for effect in effects if isinstance(effect, Think) and effect.token >= 0]
+
+
+def test_jobs_that_wait_share_the_idle_room_with_the_one_that_is_placed() -> None:
+    cell = cell_of(16)
+    engine = an_engine(cell, at_start=True)
+    thinking = only(submit(engine, cell, a_job("busy", (2, 2)), 1), Think)
+    submit(engine, cell, a_job("j"), 2)
+    submit(engine, cell, a_job("k"), 3)
+    _, effects = end(engine, cell, thinking)
+    claims, _ = end(engine, cell, only(effects, Think))
+    # 14 cores are left: two for the workers asked for; three jobs share the other 12.
+    assert len(claims) == 2 + 4
+
+
+def test_a_job_cancelled_while_it_is_decided_on_gets_no_extra_workers() -> None:
+    cell = cell_of(16)
+    engine, job = an_engine(cell, at_start=True), a_job("j")
+    thinking = only(submit(engine, cell, job, 1), Think)
+    engine.handle(JobCancelled(job, 1, tasks_of(1, 0, 1)), cell, 0)
+    assert not engine.handle(DecisionDue(thinking.token), cell, 0)
+
+
+def test_one_request_is_decided_on_at_a_time() -> None:
+    cell = cell_of(16)
+    engine = an_engine(cell)
+    [thinking] = scaling(started(engine, cell, a_job("j"), 1))
+    assert not submit(engine, cell, a_job("k"), 2)
+    commit = only(engine.handle(DecisionDue(thinking.token), cell, 0), Commit)
+    effects = engine.handle(Committed(commit.token, cell.commit(commit.transaction)), cell, 0)
+    # Jobs that wait to be placed come before more workers for others.
+    assert only(effects, Think).job == 2
+
+
+@pytest.mark.parametrize(("t_task", "expected"), [(0, 9), (20, 1), (60, 0)])
+def test_extra_workers_are_worth_the_longer_decision(t_task: int, expected: int) -> None:
+    # One worker has 100 s left, two 50, three 33 and ten 10.
+    assert best_start([(100, 10)], 1, 9, t_task) == expected
 
 
 def test_a_job_that_ended_is_not_considered_again() -> None:

@@ -150,10 +150,10 @@ def test_workers_that_the_reduces_have_no_use_for_are_released() -> None:
 def test_adding_takes_decision_time_and_is_not_done_where_it_would_not_pay() -> None:
     # Two rounds of 10 s: a decision of 25 s would come too late.
     one = shared_job("j", 2, (4,), (10,), program="count")
-    slow = {"t_job": 25 * SECOND, "t_task": 0}
+    slow = {"t_job": 25 * SECOND, "t_task": 0, "at_start": False}
     trial = run(*history_of(one, one), settings=slow)
     assert seconds(trial, "j-1") == 20
-    quick = run(*history_of(one, one), settings={"t_job": SECOND, "t_task": 0})
+    quick = run(*history_of(one, one), settings={**slow, "t_job": SECOND})
     assert seconds(quick, "j-1") < 20
 
 
@@ -197,7 +197,7 @@ def test_idle_resources_are_shared_evenly_by_the_jobs_that_want_more_workers() -
         for name, activities in (("small", 8), ("a", 400), ("b", 400))
     ]
     known = shared_job("known", 2, (40,), (10,), program="count")
-    settings = {"t_job": 100_000, "t_task": 100_000}
+    settings = {"t_job": 100_000, "t_task": 100_000, "at_start": False}
     trial = run(known, *jobs, settings=settings, horizon=310 * SECOND)
     extra = {
         name: sum(index > 0 for line in trial.of(PlacedRecord, name) for index in line.indices)
@@ -235,7 +235,7 @@ def test_other_schedulers_go_on_beside_it() -> None:
 
 
 def test_a_job_whose_extra_workers_were_refused_is_considered_again() -> None:
-    slow = {"t_job": 10 * SECOND, "t_task": 0, "interval": 30 * SECOND}
+    slow = {"t_job": 10 * SECOND, "t_task": 0, "interval": 30 * SECOND, "at_start": False}
     fleet = (
         FleetEntry(name="mr", engine="mapreduce", settings=slow, takes=Takes(kinds=("mapreduce",))),
         FleetEntry(name="batch", engine="omega", takes=Takes(kinds=("batch",))),

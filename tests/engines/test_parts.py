@@ -1,8 +1,11 @@
-"""Schedulers with a part of the machines each, and one whose decisions take their time by kind."""
+"""Schedulers with a part of the machines each, and one for everything, by kind and by precedence."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from msgspec import structs
 from serial_attempts import cell_of, end, only, placed, submit, take, tasks_of
 
 from argosy.engines.api import Context
@@ -10,7 +13,8 @@ from argosy.engines.monolithic.engine import Monolithic, MonolithicSettings
 from argosy.engines.partitioned.engine import Partitioned, PartitionedSettings
 from argosy.engines.shared.serial import KindTime
 from argosy.model.effects import Think
-from argosy.model.events import JobSubmitted
+from argosy.model.events import JobCancelled, JobSubmitted
+from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -83,3 +87,48 @@ def test_taken_machines_of_the_own_share_are_not_replaced_by_others() -> None:
     take(cell, 0, 1)
     claims, _ = end(engine, cell, only(submit(engine, cell, job("a", 1).job, 0), Think))
     assert claims is None
+
+
+def a_monolith(**settings: Any) -> Monolithic:
+    return Monolithic(MonolithicSettings(**settings), Context("s", (), Random(1)))
+
+
+def ranked(name: str, precedence: int, tasks: int = 1) -> Job:
+    return structs.replace(job(name, tasks, cpu=1_000).job, precedence=precedence)
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"), [("arrival", [1, 2, 3, 4]), ("precedence", [2, 4, 1, 3])]
+)
+def test_jobs_go_by_arrival_or_by_precedence(order: str, expected: list[int]) -> None:
+    engine, cell = a_monolith(order=order), cell_of(8)
+    thinking = only(submit(engine, cell, ranked("first", 0), 0), Think)
+    for number, precedence in ((1, 0), (2, 9), (3, -5), (4, 9)):
+        assert not submit(engine, cell, ranked(f"j{number}", precedence), number)
+    decided = []
+    for _ in expected:
+        _, effects = end(engine, cell, thinking)
+        thinking = only(effects, Think)
+        decided.append(thinking.job)
+    assert decided == expected
+
+
+def test_a_cancelled_job_leaves_the_order_of_the_others() -> None:
+    engine, cell = a_monolith(order="precedence"), cell_of(8)
+    thinking = only(submit(engine, cell, ranked("first", 0), 0), Think)
+    for number, precedence in ((1, 0), (2, 9), (3, 5)):
+        submit(engine, cell, ranked(f"j{number}", precedence), number)
+    engine.handle(JobCancelled(ranked("j2", 9), 2, tasks_of(2, 0)), cell, 0)
+    _, effects = end(engine, cell, thinking)
+    assert only(effects, Think).job == 3
+
+
+@pytest.mark.parametrize(("preempt", "expected"), [(True, [0]), (False, None)])
+def test_strict_priority_takes_the_room_of_others(
+    preempt: bool, expected: list[int] | None
+) -> None:
+    engine, cell = a_monolith(preempt=preempt), cell_of(1)
+    assert placed(engine, cell, ranked("low", 0), 0) == [0]
+    claims, _ = end(engine, cell, only(submit(engine, cell, ranked("high", 9), 1), Think))
+    assert (claims.machines.tolist() if claims else None) == expected
+    assert cell.machine_of(int(tasks_of(0, 0)[0])) == (None if preempt else 0)

@@ -9,9 +9,10 @@ from serial_attempts import cell_of, end, only, submit, take, tasks_of
 
 from argosy.agents.committing import refused
 from argosy.cell import Cell
+from argosy.cell.bitmaps import to_mask
 from argosy.engines.api import Context
 from argosy.engines.omega import Omega, OmegaSettings
-from argosy.engines.shared.serial import over_domains
+from argosy.engines.shared.failure_domains import over_domains
 from argosy.model.effects import Abandon, Commit, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
@@ -23,6 +24,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Refusal, Why
+from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
@@ -158,6 +160,45 @@ def test_each_failure_domain_gets_an_equal_part_rounded_up() -> None:
     cell.commit(Transaction(OPERATOR, machines=joins))
     assert [part for _, part in over_domains("rack", 5, cell, Random(1))] == [3, 3]
     assert [part for _, part in over_domains("rack", 4, cell, Random(1))] == [2, 2]
+
+
+def domains(*joined: dict[str, str]) -> Cell:
+    """Machines m0, m1 and so on in these sets of racks and feeds."""
+    cell = Cell(("cpu", "memory"), {"rack": ("r0", "r1"), "feed": ("f0", "f1")})
+    for at, groups in enumerate(joined):
+        joins = {group: (name,) for group, name in groups.items()}
+        machine = Machine(f"m{at}", Resources(64_000, 64 * GIB), joins=joins)
+        cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
+    return cell
+
+
+def parts_by_machines(cell: Cell, count: int) -> dict[tuple[int, ...], int]:
+    """How many tasks each set of machines gets."""
+    parts = over_domains(("rack", "feed"), count, cell, Random(1))
+    return {
+        tuple(np.flatnonzero(to_mask(machines, cell.machines)).tolist()): part
+        for machines, part in parts
+    }
+
+
+def test_two_tasks_share_no_failure_domain_if_they_need_not() -> None:
+    crossed = [{"rack": f"r{at // 2}", "feed": f"f{at % 2}"} for at in range(4)]
+    two = parts_by_machines(domains(*crossed), 2)
+    assert set(two) in ({(0,), (3,)}, {(1,), (2,)})
+    assert parts_by_machines(domains(*crossed), 8) == {(at,): 2 for at in range(4)}
+
+
+def test_nested_failure_domains_are_filled_evenly_on_both_levels() -> None:
+    # Feed f0 has only rack r0; feed f1 has machines of both.
+    nested = domains(
+        {"rack": "r0", "feed": "f0"}, {"rack": "r0", "feed": "f1"}, {"rack": "r1", "feed": "f1"}
+    )
+    assert parts_by_machines(nested, 4) == {(0,): 2, (2,): 2}
+
+
+def test_machines_in_the_same_domains_are_one_choice() -> None:
+    alike = domains(*[{"rack": "r0", "feed": "f0"}] * 3, {"rack": "r1", "feed": "f1"})
+    assert parts_by_machines(alike, 6) == {(0, 1, 2): 3, (3,): 3}
 
 
 def test_a_job_is_given_up_after_its_attempts_and_not_before() -> None:

@@ -29,6 +29,19 @@ def _alike(shape: int, count: int) -> ShapeArray:
     return shapes
 
 
+def room_without(claims: Claims, view: View) -> NDArray[np.int64]:
+    """What the claims would take, as a correction to the room that the view shows."""
+    taken = np.zeros((view.machines, len(view.dimensions)), np.int64)
+    _subtract(taken, claims, view)
+    return taken
+
+
+def _subtract(room: NDArray[np.int64], claims: Claims, view: View) -> None:
+    for shape in np.unique(claims.shapes).tolist():
+        request = np.array(view.shape_request(shape), np.int64)
+        np.subtract.at(room, claims.machines[claims.shapes == shape], request)
+
+
 class Draft:
     """Collects claims over one view. Each `place` accounts for the room taken by earlier ones."""
 
@@ -56,7 +69,8 @@ class Draft:
         """Chooses machines for `tasks`, all of one shape; returns the tasks that found none.
 
         Each pair in `prefer` is a set of machines to try first, and the most tasks it may take. With
-        `preempt_below`, tasks that find no free room may use what claims of lower precedence hold.
+        `preempt_below`, tasks that find no free room may use what claims of lower precedence hold, first
+        where the fewest of them would have to go.
         """
         if requires:
             having = self._view.where(requires)
@@ -75,17 +89,43 @@ class Draft:
             found = self._view.find(shape, len(left), rule, random, within=within, adjust=adjust)
             left = self._add(left, shape, found)
         if preempt_below is not None and len(left):
-            adjust = taken = self._taken()
-            if self._view.may_evict(preempt_below):
-                adjust = self._view.evictable(preempt_below)
-                if taken is not None:
-                    adjust += taken
-            found = self._view.find(shape, len(left), rule, random, within=within, adjust=adjust)
-            left = self._add(left, shape, found)
+            found, left = self._preempt(left, shape, rule, random, within, preempt_below)
         self._unplaced.append(left)
         if requires:
             found = structs.replace(found, requires=dict(requires))
         return found, left
+
+    def _preempt(
+        self,
+        tasks: TaskArray,
+        shape: int,
+        rule: Rule,
+        random: Random,
+        within: Bitmap | None,
+        below: int,
+    ) -> tuple[Found, TaskArray]:
+        view, adjust = self._view, self._taken()
+        if not view.may_evict(below):
+            found = view.find(shape, len(tasks), rule, random, within=within, adjust=adjust)
+        else:
+            room = view.evictable(below)
+            if adjust is not None:
+                room += adjust
+            # Each further task on a machine costs about as many victims as the first. Where the view
+            # shows free room, this decision has taken it.
+            victims = np.maximum(view.victims_for(shape, below), 1)
+            found = view.find(
+                shape,
+                len(tasks),
+                Rule.SMALLEST_KEY,
+                random,
+                within=within,
+                keys=victims,
+                step=victims,
+                adjust=room,
+            )
+            found = structs.replace(found, preempts=True)
+        return found, self._add(tasks, shape, found)
 
     def _add(self, tasks: TaskArray, shape: int, found: Found) -> TaskArray:
         """Adds what was found for the first of `tasks`; returns the others."""
@@ -107,8 +147,7 @@ class Draft:
         else:
             taken = self._adjust.copy()
         for part in self._parts:
-            request = np.array(self._view.shape_request(int(part.shapes[0])), np.int64)
-            np.subtract.at(taken, part.machines, request)
+            _subtract(taken, part, self._view)
         return taken
 
     def unplaced(self) -> TaskArray:

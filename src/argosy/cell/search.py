@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from argosy._core import Rule as Rule
-from argosy.model.explanations import Explanation, Measure, Refusal, Why
+from argosy.model.explanations import FEWEST_VICTIMS, Explanation, Measure, Refusal, Why
 from argosy.model.transactions import MachineArray, VersionArray
 from argosy.model.units import format_amount
 
@@ -53,6 +53,8 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     could_fit: bool = False
     #: Required attributes, for the explanation.
     requires: dict[str, str] = {}
+    #: Whether the keys are how many claims have to make way.
+    preempts: bool = False
 
     def __len__(self) -> int:
         return len(self.machines)
@@ -63,7 +65,9 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
     def explanation(self, rule: str = "", measure: Measure = "") -> Explanation:
         """`rule` is the engine's own name for how it chose, and `measure` what its keys count."""
-        if not measure and self.rule in _RANK_BY_ROOM:
+        if self.preempts:
+            rule, measure = FEWEST_VICTIMS, "victims"
+        elif not measure and self.rule in _RANK_BY_ROOM:
             measure = "room"
         return Explanation(
             looked_at=self.looked_at,

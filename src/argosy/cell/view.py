@@ -364,6 +364,11 @@ class View:
         dimension."""
         return self._columns.evictable(precedence)
 
+    def victims_for(self, shape: int, precedence: int) -> NDArray[np.int64]:
+        """Per machine, how many claims below `precedence` a task of the shape would preempt there; -1
+        where even all of them leave no room."""
+        return self._columns.victims_for(shape, precedence)
+
     def may_evict(self, precedence: int) -> bool:
         """Whether there may be claims below `precedence`; if not, `evictable` is nothing."""
         return self._columns.lowest_precedence < precedence

@@ -109,6 +109,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 SHORTEST_WAIT: Final = "shortest expected wait"
+#: The rule by which a task that preempts others chooses.
+FEWEST_VICTIMS: Final = "fewest victims"
 WHOLE_SHARE: Final = 2**20
 SAME_JOB: Final = 2**24
 

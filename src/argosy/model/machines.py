@@ -51,6 +51,8 @@ MACHINE_GROUP: Final = "machine"
 GROUP_NAME: Final = msgspec.Meta(extra={"names": "node group"})
 #: Empty: none.
 GroupName: TypeAlias = Annotated[str, GROUP_NAME]
+#: One or several, whose sets may nest or overlap.
+GroupNames: TypeAlias = Annotated[str | tuple[str, ...], GROUP_NAME]
 
 
 def static_tags(attributes: Mapping[str, str]) -> frozenset[str]:

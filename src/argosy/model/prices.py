@@ -9,7 +9,7 @@ import msgspec
 
 #: What a score counts: microseconds of expected wait; free shares of resources, in units of
 #: `WHOLE_SHARE`; tasks of the same job, in units of `SAME_JOB`, plus other tasks; costs; points.
-Measure: TypeAlias = Literal["", "wait", "room", "tasks", "cost", "points"]
+Measure: TypeAlias = Literal["", "wait", "room", "victims", "tasks", "cost", "points"]
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

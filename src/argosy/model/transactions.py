@@ -50,6 +50,15 @@ class Claims(msgspec.Struct, frozen=True, gc=False):
     def __len__(self) -> int:
         return len(self.tasks)
 
+    def where(self, is_kept: NDArray[np.bool_]) -> Claims:
+        """Some of the rows; there must be no gangs or alternatives."""
+        return Claims(
+            self.tasks[is_kept],
+            self.machines[is_kept],
+            self.shapes[is_kept],
+            self.versions[is_kept],
+        )
+
     @staticmethod
     def joined(parts: Sequence[Claims]) -> Claims:
         """Concatenates parts; there must be at least one, and none with gangs or alternatives."""
@@ -202,6 +211,19 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
         """Whether a claim was refused because the cell had changed: see `CONFLICTS`. Limits and
         mistakes are not conflicts."""
         return not self.all_accepted and bool(_CONFLICTS[self.whys].any())
+
+    def where(self, is_kept: NDArray[np.bool_]) -> Outcome:
+        """The answer about some of the claims."""
+        accepted = self.accepted[is_kept]
+        return msgspec.structs.replace(
+            self,
+            accepted=accepted,
+            whys=self.whys[is_kept],
+            details=self.details[is_kept],
+            amounts=self.amounts[is_kept],
+            all_accepted=bool(accepted.all()),
+            machines=self.machines[is_kept] if len(self.machines) else self.machines,
+        )
 
     def refusals(self, claims: Claims) -> list[Refusal]:
         """Every refused claim, with its reason and numbers."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from argosy.model.explanations import SAME_JOB, SHORTEST_WAIT, WHOLE_SHARE, Explanation
+from argosy.model.explanations import (
+    FEWEST_VICTIMS,
+    SAME_JOB,
+    SHORTEST_WAIT,
+    WHOLE_SHARE,
+    Explanation,
+)
 from argosy.model.units import format_count, format_duration
 from argosy.model.wording import listed
 
@@ -26,6 +32,7 @@ _BEST: Final = {
     "fewest tasks": "runs the fewest tasks of its job, then the fewest in all",
     "highest score": "has the highest score",
     "lowest score": "has the lowest score",
+    FEWEST_VICTIMS: "needs the fewest tasks to make way",
 }
 
 
@@ -38,12 +45,14 @@ def choice_text(explanation: Explanation, dimensions: tuple[str, ...], by: str) 
         return _RULES[rule]
     machines = format_count(explanation.feasible, "machine")
     of = f"of {machines} with room, it"
-    if explanation.measure in ("wait", "points"):
+    if explanation.measure in ("wait", "points", "victims"):
         of = f"of {machines} that could take it, it"
+    measure = explanation.measure
     if explanation.feasible == 1:
-        if explanation.measure == "points":
+        if measure == "points":
             return "it was the only machine in the sample that could take it"
-        return f"it was the only one of {format_count(explanation.looked_at, 'machine')} with room"
+        only = f"it was the only one of {format_count(explanation.looked_at, 'machine')}"
+        return f"{only} " + ("with room if tasks make way" if measure == "victims" else "with room")
     if rule in _BEST:
         shares = f" ({listed(list(dimensions), 8)})" if explanation.measure == "room" else ""
         return f"{of} {_BEST[rule]}{shares}"
@@ -88,6 +97,8 @@ def _amount(score: int, explanation: Explanation, points: Mapping[str, int]) -> 
         case "tasks":
             same, others = divmod(score, SAME_JOB)
             return f"{format_count(same, 'task')} of its job and {others:,} in all"
+        case "victims":
+            return format_count(score, "task")
         case "cost":
             return f"a cost of {score:,}"
         case "points":

@@ -265,8 +265,10 @@ def check_group_settings(
     """Settings that name a node group must name one of the cell's."""
     groups = [MACHINE_GROUP, *(group.name for group in cell.groups)]
     for field in msgspec.structs.fields(settings_type):
-        name = settings.get(field.name)
-        if name and GROUP_NAME in get_args(field.type):
+        if GROUP_NAME not in get_args(field.type):
+            continue
+        given = settings.get(field.name) or ()
+        for name in (given,) if isinstance(given, str) else given:
             check_known("node group", name, groups, (*path, field.name))
 
 

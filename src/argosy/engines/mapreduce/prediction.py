@@ -90,6 +90,22 @@ def time_with(left: list[tuple[int, int]], workers: int) -> int:
     return sum(work // min(workers, activities) for work, activities in left)
 
 
+def best_start(left: list[tuple[int, int]], workers: int, most: int, t_task: int) -> int:
+    """As `best_addition`, for a job whose `workers` are being decided on: the decision takes `t_task`
+    longer per added worker, and nothing happens meanwhile."""
+    best, earliest = 0, time_with(left, workers)
+    added = 1
+    while most > 0:
+        added = min(added, most)
+        end = t_task * added + time_with(left, workers + added)
+        if end < earliest:
+            best, earliest = added, end
+        if added == most:
+            break
+        added *= 2
+    return best
+
+
 def best_addition(
     left: list[tuple[int, int]], workers: int, most: int, t_job: int, t_task: int
 ) -> int:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from argosy.cell import Draft, View
 from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
 from argosy.engines.mesos.framework import Framework, FrameworkSettings, HoardedJob
+from argosy.engines.shared.failure_domains import over_domains
 from argosy.engines.shared.gangs import waits_for_gang
-from argosy.engines.shared.serial import RULES, over_domains
+from argosy.engines.shared.serial import RULES
 from argosy.engines.shared.withdrawal import added, failed, left
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
@@ -28,7 +29,7 @@ from argosy.model.events import (
 )
 from argosy.model.explanations import LIMITS, Explanation, Refusal, Why
 from argosy.model.machine_model import MachineModel
-from argosy.model.machines import GroupName
+from argosy.model.machines import GroupNames
 from argosy.model.transactions import Claims, MachineArray, Outcome, Transaction
 from argosy.model.units import Micros
 
@@ -57,8 +58,9 @@ class MesosSettings(Settings, frozen=True):
     #: frameworks from any offer.
     refuse: Micros = Micros(5_000_000)
     placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
-    #: A node group, such as racks: a job's tasks are spread over its sets first; empty: none.
-    spread: GroupName = ""
+    #: A node group, such as racks, or several: a job's tasks are spread over their sets first; empty:
+    #: none.
+    spread: GroupNames = ""
     #: How long the allocator waits when nothing is available.
     t_idle: Annotated[Micros, Meta(ge=1_000)] = Micros(1_000_000)
     #: Whether a partly placed job goes behind all others of its framework, or is tried again before
@@ -230,7 +232,7 @@ class Mesos:
                 self._rule,
                 random,
                 requires=group.requires,
-                prefer=over_domains(spread, len(tasks), view, random) if spread else (),
+                prefer=over_domains(spread, len(tasks), view, random),
             )
             if len(work.job.groups) == 1 and self._context.keeps_explanations:
                 framework.explanation = found.explanation()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import Bitmap, Draft, Found, Rule, View
 from argosy.engines.api import Context, Settings
+from argosy.engines.shared.failure_domains import over_domains
 from argosy.engines.shared.gangs import explain_gang
 from argosy.engines.shared.withdrawal import Withdrawal, added, claims_left, failed, left
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
@@ -34,8 +35,7 @@ from argosy.model.events import (
 )
 from argosy.model.explanations import LIMITS, Explanation, Refusal, Why
 from argosy.model.jobs import Job, TaskGroup
-from argosy.model.machines import GroupName
-from argosy.model.random import Random
+from argosy.model.machines import GroupNames
 from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
@@ -60,8 +60,9 @@ class SerialSettings(Settings, frozen=True):
     t_job: Micros = Micros(100_000)
     t_task: Micros = Micros(5_000)
     placement: Literal["first-fit", "best-fit", "worst-fit"] = "first-fit"
-    #: A node group, such as racks: a job's tasks are spread over its sets first; empty: none.
-    spread: GroupName = ""
+    #: A node group, such as racks, or several: a job's tasks are spread over their sets first; empty:
+    #: none.
+    spread: GroupNames = ""
     #: A job is abandoned after this many attempts.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
     #: How long a job waits after an attempt that found no room or hit the scheduler's limit. Doubles,
@@ -96,14 +97,16 @@ class CommitTerms(msgspec.Struct, frozen=True, gc=False):
     by_claims: bool = False
 
 
-def over_domains(
-    group: str, count: int, view: View, random: Random
-) -> Iterator[tuple[Bitmap, int]]:
-    """The sets of the group in random order, each with an equal part of the tasks."""
-    sets = list(view.sets_in(group))
-    part = -(-count // len(sets)) if sets else 0
-    while sets:
-        yield view.members(group, sets.pop(random.below(len(sets)))), part
+class JobQueue(Protocol):
+    """Jobs waiting for their next attempt."""
+
+    def append(self, work: PendingJob, /) -> None: ...
+
+    def popleft(self) -> PendingJob: ...
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[PendingJob]: ...
 
 
 class SerialScheduler:
@@ -114,7 +117,7 @@ class SerialScheduler:
         self._context = context
         self._rule = RULES[settings.placement]
         #: Exactly the jobs waiting for their next attempt; one job is decided on at a time.
-        self._queue: deque[PendingJob] = deque()
+        self._queue = self.queue_of(())
         #: Jobs waiting for room, by timer: the number of the decision that found none, because a job
         #: may be here in two parts.
         self._waiting: dict[str, PendingJob] = {}
@@ -151,8 +154,11 @@ class SerialScheduler:
 
     def preferred(self, work: PendingJob, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
         """Machines to try first, each with the most of `count` tasks that it should take."""
-        spread = self._serial.spread
-        return over_domains(spread, count, view, self._context.random) if spread else ()
+        return over_domains(self._serial.spread, count, view, self._context.random)
+
+    def queue_of(self, works: Iterable[PendingJob]) -> JobQueue:
+        """A queue with these jobs, in the order in which jobs are decided on."""
+        return deque(works)
 
     def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
         """The tags of the group's containers."""
@@ -195,7 +201,7 @@ class SerialScheduler:
     def _withdraw(self, event: Withdrawal) -> None:
         for work in (*self._queue, *self._waiting.values()):
             self._leave_out(work, event)
-        self._queue = deque(work for work in self._queue if len(work.tasks))
+        self._queue = self.queue_of(work for work in self._queue if len(work.tasks))
         self._waiting = {name: work for name, work in self._waiting.items() if len(work.tasks)}
         if self._deciding is None or self._deciding.number != event.number:
             return

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.cell import View
-from argosy.engines.shared.serial import PendingJob
+from argosy.engines.shared.serial import JobQueue
 
 
 class Shares:
@@ -32,7 +32,7 @@ class Shares:
         whole = np.maximum(1, np.array(list(view.capacity_total().values())))
         return float((held / whole).max()) / self._weights.get(owner, 1.0)
 
-    def neediest_first(self, queue: deque[PendingJob], view: View) -> deque[PendingJob]:
+    def neediest_first(self, queue: JobQueue, view: View) -> JobQueue:
         """The queue, with the first job of the owner with the smallest weighted share moved to the
         front."""
         owners = {work.job.owner for work in queue}
