@@ -41,13 +41,14 @@ def _over_overlapping(
         return
     kinds, kind_of = np.unique(np.stack(members, axis=1), axis=0, return_inverse=True)
     shared = kinds.astype(np.int64) @ kinds.T.astype(np.int64)
-    # Of equally good kinds, the one with the fewest tasks, then the one that shares least with all others,
-    # then any.
-    order = np.lexsort(([random.bits() for _ in kinds], shared.sum(axis=1)))
+    # Of equally good kinds, the one that shares least with all others, then the one with the fewest
+    # tasks, then any.
+    order = np.lexsort(([random.bits() for _ in kinds],))
+    among_all = shared.sum(axis=1)
     load = np.zeros(len(kinds), np.int64)
     parts = np.zeros(len(kinds), np.int64)
     for _ in range(count):
-        kind = order[np.argmin((load * (count + 1) + parts)[order])]
+        kind = order[np.lexsort((parts[order], among_all[order], load[order]))[0]]
         parts[kind] += 1
         load += shared[kind]
     for kind in order.tolist():
