@@ -6,6 +6,7 @@ traces      figures 11 to 14 on the public trace
 reading     what the modules of figures share
 workload, schemes, two_level, load, planes, interference, conflicts, mapreduce
             figures, and what the paper says of them
+guarantees  what the paper leaves for later: starvation, fairness, and fewer conflicts
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 
 from argosy.papers.omega import (
     conflicts,
+    guarantees,
     interference,
     load,
     mapreduce,
@@ -43,6 +45,7 @@ _MAKERS: Final[Makers] = {
     "14": (conflicts.draw_14, conflicts.claims_14),
     "15": (mapreduce.draw_15, mapreduce.claims_15),
     "16": (mapreduce.draw_16, mapreduce.claims_16),
+    "guarantees": (guarantees.draw_guarantees, guarantees.claims_guarantees),
 }
 
 OMEGA: Final = Paper(

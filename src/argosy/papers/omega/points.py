@@ -14,7 +14,24 @@ PAPER: Final = "omega"
 CLUSTERS: Final = ("A", "B", "C")
 #: For figures 15 and 16.
 MAPREDUCE_CLUSTERS: Final = ("A", "C", "D")
-FIGURES: Final = ("2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16")
+FIGURES: Final = (
+    "2",
+    "3",
+    "4",
+    "5",
+    "6",
+    "7",
+    "8",
+    "9",
+    "10",
+    "11",
+    "12",
+    "13",
+    "14",
+    "15",
+    "16",
+    "guarantees",
+)
 #: The sweeps that a figure is drawn from, and those that its claims compare it with.
 SWEEPS: Final = {
     "2": ("2",),
@@ -32,7 +49,13 @@ SWEEPS: Final = {
     "14": ("14",),
     "15": ("15",),
     "16": ("15",),
+    "guarantees": ("patience", "weight", "regions"),
 }
+#: The most that is lost before a job insists (0: never), whether schedulers keep to fair shares, and the
+#: number of regions, as varied in "guarantees".
+PATIENCES: Final = (0, 1, 3)
+WEIGHTS: Final = (0.0, 1.0)
+REGIONS: Final = (1, 3, 12)
 
 SCALES: Final = {
     "smoke": Scale(
@@ -171,7 +194,7 @@ def _sweep(scale: str, name: str) -> Sweep:
                     "service_t_job": seconds,
                 }
                 for transaction in ("incremental", "atomic")
-                for detection in ("fine", "coarse")
+                for detection in ("fine", "coarse-claims", "coarse")
                 for seconds in _gang_times(scale)
             ]
             return Sweep(
@@ -188,6 +211,33 @@ def _sweep(scale: str, name: str) -> Sweep:
                 if policy != "none" or cluster == "C"
             ]
             return Sweep(cases=cases, hours=hours)
+        case "patience":
+            # Where section 5.1 finds a retry for every job.
+            cases = [
+                {"cluster": "B", "placement": "best-fit", "service_t_job": 10.0, "patience": lost}
+                for lost in PATIENCES
+            ]
+            return Sweep(cases=cases, hours=hours, seeds=seeds)
+        case "weight":
+            # So many batch jobs that the cell is full.
+            cases = [
+                {"cluster": "B", "cell": 0.1, "rate": 24.0, "schedulers": 8, "weight": weight}
+                for weight in WEIGHTS
+            ]
+            return Sweep(cases=cases, hours=hours, seeds=seeds)
+        case "regions":
+            # As in figure 13, before saturation.
+            cases = [
+                {
+                    "cluster": "C",
+                    "placement": "best-fit",
+                    "schedulers": 3,
+                    "batch_t_job": 4.0,
+                    "regions": count,
+                }
+                for count in REGIONS
+            ]
+            return Sweep(cases=cases, hours=hours, seeds=seeds)
     raise ValueError(f"no sweep is called {name!r}")
 
 

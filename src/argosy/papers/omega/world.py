@@ -57,11 +57,18 @@ USUAL: Final[dict[str, Parameter]] = {
     "fill": "first-fit",
     "transaction": "incremental",
     "detection": "fine",
+    #: What Argosy adds to the paper's schedulers: see the settings of `omega`.
+    "patience": 0,
+    "weight": 0.0,
+    "regions": 1,
     #: Where a Mesos framework puts a partly placed job.
     "retry": "last",
     #: Policy of the MapReduce scheduler; without one there are no MapReduce jobs.
     "policy": "",
 }
+
+
+_OMEGA: Final = ("placement", "transaction", "detection", "patience", "weight", "regions")
 
 
 def run_point(point: ExperimentPoint) -> PointResult:
@@ -118,7 +125,7 @@ def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
             settings = {"frameworks": times, **find_published("mesos-simulator")[1].settings}
             entries = (_entry("mesos", KINDS, settings),)
         case "omega":
-            how = {name: told[name] for name in ("placement", "transaction", "detection")}
+            how = {name: told[name] for name in _OMEGA}
             entries = tuple(
                 _entry(
                     "omega",
@@ -189,6 +196,7 @@ def _measured(world: SimulatedWorld, told: dict[str, Parameter]) -> dict[str, fl
             f"{kind}.wait": jobs.wait_time.mean / SECOND,
             f"{kind}.wait_mad": _daily_mad(submit[first], (begun - submit)[first] / SECOND),
             f"{kind}.wait_p90": jobs.wait_time.p90 / SECOND,
+            f"{kind}.placed_p90": jobs.placement_latency.p90 / SECOND,
             f"{kind}.busyness": _mean([daily.median for daily in busy]),
             f"{kind}.busyness_mad": _mean([daily.mad for daily in busy]),
             f"{kind}.conflicts": _mean([s.daily_conflicts.median for s in schedulers]),
