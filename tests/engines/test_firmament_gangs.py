@@ -113,6 +113,7 @@ def test_a_gang_that_waits_says_for_how_many_there_is_room() -> None:
     line = trial.of(ExplainedRecord, "gang")[0]
     wanted = "room for all 4 tasks at once; 2 had room"
     assert line.explanation.remedy == wanted
+    assert line.explanation.gang_room == 2
 
 
 def add_machine(bench: Bench, name: str, rack: str, **attributes: str) -> None:

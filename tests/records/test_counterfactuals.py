@@ -122,6 +122,13 @@ class TestRoom:
         assert gets_machine(changed(spec, "late", requires={}), "late/1")
         assert gets_machine(with_more_machines(spec, remedy), "late/1")
 
+    def test_a_requirement_is_not_dropped_where_that_would_not_be_enough(self, engine: str) -> None:
+        hogs = job("hog", 2, cpu=8_000, memory=GIB, seconds=1_000)
+        late = job("late", 9, cpu=4_000, submit=5, requires={"accel": "a100"}, seconds=500)
+        remedy = remedy_of(make(engine, [hogs, late]), "late/1")
+        assert "enough for all 9 tasks that wait" in remedy
+        assert "no requirement" not in remedy
+
 
 @pytest.mark.parametrize("engine", [name for name in WITH_GANGS if name != "mesos"])
 def test_room_for_a_whole_gang(engine: str) -> None:

@@ -67,9 +67,25 @@ def test_a_sample_is_as_large_as_asked_for(live: LiveBench) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kept", "found"), [({}, 3), ({"repeats": "keep"}, 6), ({"repeats": "keep", "overshoot": "cut"}, 4)]
+)
+def test_a_sample_keeps_what_it_is_told_to_of_machines_drawn_twice_and_too_many(
+    make_live: Make, kept: dict[str, str], found: int
+) -> None:
+    live = make_live()
+    # Each of the two rounds draws all four machines and finds three.
+    assert commit(live, "full", "m1", job=sleeper("full", cpu="1")).status == 201
+    asked = {"request": QUARTER, "share": 1, "rounds": 2, **kept}
+    sample = live.post("/v1/sample", asked).document
+    assert len(sample["machines"]) == len(sample["scores"]) == found
+    assert set(sample["machines"]) == {"m0", "m2", "m3"}
+
+
+@pytest.mark.parametrize(
     ("asked", "field"),
     [
         ({}, ""),
+        ({"request": QUARTER, "repeats": "often"}, "repeats"),
         ({"request": QUARTER, "share": 2}, "share"),
         ({"request": {"cpu": -1}}, "request"),
         ({"request": {"cpu": 2**60}}, "request"),

@@ -252,6 +252,25 @@ def test_a_database_that_is_lost_ends_the_cluster(bench: Bench) -> None:
     asyncio.run(test())
 
 
+def test_a_server_that_stops_does_not_wait_for_a_database_that_cannot_be_written(
+    bench: Bench,
+) -> None:
+    async def test() -> None:
+        cluster = LiveCluster(bench.build, bench.reporter, bench.log.append)
+        living = asyncio.ensure_future(cluster.run())
+        await cluster.do(lambda world: None)
+        bench.troubles = [StoreError("full", is_passing=True)]
+        asked = asyncio.ensure_future(cluster.do(lambda world: None))
+        await asyncio.sleep(0)
+        cluster.stop()
+        with pytest.raises(StoreError, match="full"):
+            await living
+        with pytest.raises(Unavailable, match="the server is stopping"):
+            await asked
+
+    asyncio.run(test())
+
+
 def test_what_nobody_waits_for_is_acted_on_at_once_and_written_soon(bench: Bench) -> None:
     async def test(cluster: LiveCluster) -> None:
         written = asyncio.Event()

@@ -216,7 +216,15 @@ class AgentsBench:
 
 
 PIPELINE = SamplingPipeline(
-    strategy="Walk", filters=("F",), scores=("S", "T"), share=0.5, rounds=2, limit=9, free=True
+    strategy="Walk",
+    filters=("F",),
+    scores=("S", "T"),
+    share=0.5,
+    rounds=2,
+    limit=9,
+    free=True,
+    overshoot="cut",
+    repeats="keep",
 )
 SAMPLE = Sample(Resources(500, 0, {"gpu": 1}), 0, 8, {"disk": "ssd"}, "c", {"x": "y"}, PIPELINE)
 
@@ -246,6 +254,8 @@ class TestSamples:
                     "rounds": 2,
                     "limit": 9,
                     "free": True,
+                    "overshoot": "cut",
+                    "repeats": "keep",
                     "distances": {"c": WITHIN},
                 },
                 "",

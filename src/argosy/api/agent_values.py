@@ -44,6 +44,10 @@ class SampleRequest(
     limit: Annotated[int, msgspec.Meta(ge=0, le=LARGEST)] = 0
     #: Whether the answer says what is free on each machine.
     free: bool = False
+    #: If a round finds more machines than are wanted: keep them, or cut the sample to its size.
+    overshoot: Literal["keep", "cut"] = "keep"
+    #: Machines that several rounds drew: only once in the sample, or each time.
+    repeats: Literal["drop", "keep"] = "drop"
     #: For plug-ins: how long a message takes from the cluster to other places, in microseconds, and at
     #: which places jobs are that the demands name.
     distances: Annotated[dict[Name, Amount], msgspec.Meta(max_length=1_000)] = {}

@@ -205,6 +205,8 @@ class LiveAgent:
             scores=asked.scores,
             share=asked.share,
             rounds=asked.rounds,
+            overshoot=asked.overshoot,
+            repeats=asked.repeats,
         )
         deadline = time.monotonic() + asked.limit / 1e6 if asked.limit else inf
         pipelines.facts.hear(asked.distances, asked.jobs)

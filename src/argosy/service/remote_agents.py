@@ -488,6 +488,8 @@ def _sample_request(
             rounds=pipeline.rounds,
             limit=pipeline.limit,
             free=pipeline.free,
+            overshoot=pipeline.overshoot,
+            repeats=pipeline.repeats,
             distances=distances or {},
             jobs=jobs or {},
         )
