@@ -15,7 +15,9 @@ from argosy.model.jobs import Job, job_of
 from argosy.model.machines import Machine
 from argosy.model.scenario import FleetEntry
 from argosy.service.kubernetes.pod_fleet import PodFleet
+from argosy.service.kubernetes.placements import placement_annotations
 from argosy.worlds.kubernetes.cluster import PodCluster
+from argosy.worlds.kubernetes.tracked import PodState
 from argosy.worlds.local.overruled import GONE, OverruledWorld
 from argosy.worlds.local.processless import ProcesslessRunner
 from argosy.worlds.local.turn import StartOrder, StopOrder, TryResult
@@ -23,11 +25,13 @@ from argosy.worlds.local.turn import StartOrder, StopOrder, TryResult
 
 class PodOverseer(ProcesslessRunner[None]):
     """Also runs the world's tries, as `ServedRunner`. `wake` is called when there are orders for
-    Kubernetes. `name` is the scheduler of pods that any of the fleet may take."""
+    Kubernetes. `name` is the scheduler of pods that any of the fleet may take. `annotates` is whether
+    pods that get a node are told why."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, annotates: bool = True) -> None:
         super().__init__()
         self._name = name
+        self._annotates = annotates
         self._fleet: PodFleet | None = None
         self._ended: Callable[[int, TryResult | None], None] = lambda number, result: None
         self._soon: Callable[[Callable[[], None]], object] = lambda action: None
@@ -67,6 +71,7 @@ class PodOverseer(ProcesslessRunner[None]):
 
     def begin(self, world: OverruledWorld) -> None:
         self._world = world
+        world.projection.keeps_choices = self._annotates
         self.pods.recover([row.job.id for row in world.open_rows()], world.claimed_machines())
 
     def oversee(self, world: OverruledWorld, orders: Sequence[StartOrder | StopOrder]) -> None:
@@ -81,10 +86,20 @@ class PodOverseer(ProcesslessRunner[None]):
     # As the runner of its tries.
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
+        if self._annotates:
+            self._annotate(job.id, machine.name)
         if self.pods.launch(number, job.id):
             self.wake()
         else:
             self._soon(lambda: self._ended(number, GONE))
+
+    def _annotate(self, job: str, node: str) -> None:
+        world, tracked = self._current(), self.pods.of_job(job)
+        choice, told = world.projection.take_choice(job)
+        if tracked is None or tracked.state is not PodState.CLAIMED or choice is None:
+            return
+        assert self._fleet is not None
+        tracked.annotations = placement_annotations(world, self._fleet.engines, choice, told, node)
 
     def stop(self, number: int) -> None:
         """A pod that is on its node ends when it has left; for others there is nothing to stop."""

@@ -39,6 +39,7 @@ class PodFleet:
         #: All kinds that bound pods may have.
         self.kinds = frozenset(kind for each in taken for kind in each)
         self._default = fleet[0].name
+        self.engines = {entry.name: entry.engine for entry in fleet}
 
     def kind_of(self, pod: Pod) -> str:
         scheduler = pod.spec.scheduler_name

@@ -209,7 +209,7 @@ class KubernetesWriter:
                         pod.name,
                         order.node,
                         uid=pod.uid,
-                        annotations=self._annotations(),
+                        annotations=self._annotations(order),
                     )
             except RightEnded:
                 if not self.right.is_held:
@@ -249,8 +249,8 @@ class KubernetesWriter:
                 self._write(lambda: self._event(pod, "Normal", "Scheduled", "Binding", text))
             )
 
-    def _annotations(self) -> dict[str, str]:
-        annotations = {PLACED_BY: self._name}
+    def _annotations(self, order: BindOrder) -> dict[str, str]:
+        annotations = {**order.annotations, PLACED_BY: self._name}
         if self.right.fencing is not None:
             annotations[FENCING] = str(self.right.fencing)
         return annotations

@@ -389,7 +389,7 @@ class PodCluster:
     def _bind(self, tracked: TrackedPod) -> None:
         tracked.state = PodState.BINDING
         self._take_room(tracked)
-        self.orders.append(BindOrder(tracked.pod, tracked.node))
+        self.orders.append(BindOrder(tracked.pod, tracked.node, tracked.annotations))
 
     # What the world decides.
 

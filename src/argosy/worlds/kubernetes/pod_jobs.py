@@ -16,6 +16,10 @@ PREFIX: Final = "argosy.dev/"
 KIND: Final = PREFIX + "kind"
 ESTIMATE: Final = PREFIX + "estimate"
 PLACED_BY: Final = PREFIX + "placed-by"
+SCHEDULER: Final = PREFIX + "scheduler"
+ENGINE: Final = PREFIX + "engine"
+WHY: Final = PREFIX + "why"
+WAITED: Final = PREFIX + "waited"
 
 _RUNS_TO_ITS_END: Final = ("Never", "OnFailure")
 

@@ -87,6 +87,8 @@ class TrackedPod(msgspec.Struct):
     takes_room: bool = False
     #: Whether a budget has kept it from being evicted lately: it makes room for nobody.
     is_protected: bool = False
+    #: What its binding tells of the decision.
+    annotations: dict[str, str] = {}
 
     @property
     def needs(self) -> PodNeeds:
@@ -102,8 +104,11 @@ class TrackedPod(msgspec.Struct):
 
 
 class BindOrder(msgspec.Struct, frozen=True):
+    """`annotations` are given to the pod."""
+
     pod: Pod
     node: str
+    annotations: dict[str, str] = {}
 
 
 class EvictOrder(msgspec.Struct, frozen=True):
