@@ -31,7 +31,6 @@ from argosy.host.records import (
     plain,
 )
 from argosy.model.answers import StoryLine
-from argosy.model.explanations import Explanation
 from argosy.model.jobs import task_number
 from argosy.model.units import format_count, format_duration
 from argosy.records.journal_file import Fact

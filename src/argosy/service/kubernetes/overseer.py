@@ -14,8 +14,8 @@ from argosy.model.explanations import Why
 from argosy.model.jobs import Job, job_of
 from argosy.model.machines import Machine
 from argosy.model.scenario import FleetEntry
-from argosy.service.kubernetes.pod_fleet import PodFleet
 from argosy.service.kubernetes.placements import placement_annotations
+from argosy.service.kubernetes.pod_fleet import PodFleet
 from argosy.worlds.kubernetes.cluster import PodCluster
 from argosy.worlds.kubernetes.tracked import PodState
 from argosy.worlds.local.overruled import GONE, OverruledWorld
