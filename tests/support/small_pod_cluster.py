@@ -108,8 +108,11 @@ def node(at: int) -> Node:
     )
 
 
-def pod(name: str, **spec: Any) -> Pod:
-    container = {"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
-    read = msgspec.convert({"schedulerName": "argosy", "containers": [container], **spec}, PodSpec)
+def pod(name: str, cpu: str = "1", priority: int = 0, **spec: Any) -> Pod:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+    read = msgspec.convert(
+        {"schedulerName": "argosy", "priority": priority, "containers": [container], **spec},
+        PodSpec,
+    )
     metadata = ObjectMeta(name=name, namespace="default", uid=name, labels={"app": "web"})
     return Pod(metadata=metadata, spec=read)

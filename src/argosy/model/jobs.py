@@ -192,7 +192,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     name); `precedence` ranks it; the tasks of a `gang` job are placed together or not at all. Jobs with
     the same `program` are runs of the same thing, so a scheduler may learn from one for the next.
     `name` is for people and need not be unique. Unless it `preempts`, a job waits for room instead of
-    pushing off tasks of lower precedence; engines that place tasks one by one respect that."""
+    pushing off tasks of lower precedence."""
 
     id: str
     groups: tuple[TaskGroup, ...]
