@@ -22,6 +22,8 @@ from argosy.worlds.local.turn import LocalCluster
 NODES = 6
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 SECOND = 1_000_000
+#: Seconds between two looks at pods that wait.
+LOOK_EVERY = 1.0
 
 
 class SmallCluster:
@@ -37,6 +39,7 @@ class SmallCluster:
         annotates: bool = True,
     ) -> None:
         self.now = 0
+        self._looked_at = 0.0
         #: Bindings so far, by the name of the pod; and pods that had to go.
         self.bindings: dict[str, BindOrder] = {}
         self.evicted: list[str] = []
@@ -80,7 +83,12 @@ class SmallCluster:
         """Time passes, in one step, and what was decided is carried out."""
         self.now += int(seconds * SECOND)
         self.world.commit()
-        self.pods.look_again()
+        for job in self.world.take_explained():
+            self.pods.waits(job)
+        self._looked_at += seconds
+        if self._looked_at >= LOOK_EVERY:
+            self._looked_at = 0.0
+            self.pods.look_again()
         self.pods.flush()
         while self.pods.orders:
             match self.pods.orders.popleft():

@@ -298,8 +298,8 @@ class KubernetesDriver:
                 self._hear(report)
             self._tell(self._take_all)
         for job, explanation in world.take_explained().items():
-            tracked = self._pods.of_job(job)
-            if tracked is None or tracked.state is not PodState.WAITING:
+            tracked = self._pods.waits(job)
+            if tracked is None:
                 continue
             message = waiting_message(
                 explanation,
@@ -316,7 +316,7 @@ class KubernetesDriver:
         looked = loop.time()
         while True:
             await asyncio.sleep(_LOOK_AGAIN)
-            if self._pods.has_resting:
+            if self._pods.needs_look:
                 self._tell(self._pods.look_again)
             if loop.time() - looked >= _KEPT_FOR:
                 looked = loop.time()

@@ -87,19 +87,21 @@ class PodOverseer(ProcesslessRunner[None]):
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
         if self._annotates:
-            self._annotate(job.id, machine.name)
+            self._annotate(job.id, index, machine.name)
         if self.pods.launch(number, job.id):
             self.wake()
         else:
             self._soon(lambda: self._ended(number, GONE))
 
-    def _annotate(self, job: str, node: str) -> None:
+    def _annotate(self, job: str, index: int, node: str) -> None:
         world, tracked = self._current(), self.pods.of_job(job)
-        choice, told = world.projection.take_choice(job)
+        choice, told = world.projection.take_choice(job, index)
         if tracked is None or tracked.state is not PodState.CLAIMED or choice is None:
             return
         assert self._fleet is not None
-        tracked.annotations = placement_annotations(world, self._fleet.engines, choice, told, node)
+        tracked.annotations = placement_annotations(
+            world, self._fleet.engines, choice, told, index, node
+        )
 
     def stop(self, number: int) -> None:
         """A pod that is on its node ends when it has left; for others there is nothing to stop."""

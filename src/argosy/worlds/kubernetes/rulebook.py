@@ -209,6 +209,12 @@ class Rulebook:
         for is_open, group in by_openness.items():
             self._set_mark(term.name, having, group, is_open)
 
+    def members(self, group: str, sets: Iterable[str]) -> Iterable[str]:
+        """The nodes of sets that a mark was given to."""
+        if group == MACHINE_GROUP:
+            return sets
+        return [name for each in sets for name in self._members.get(group, {}).get(each, ())]
+
     def mark_all(self) -> None:
         """Makes all marks anew, for a host that knows none of them."""
         for mark in self._rules.values():

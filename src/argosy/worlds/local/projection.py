@@ -173,10 +173,10 @@ class Projection:
         self._machine_changes: list[MachineChange] = []
         #: Jobs that the turn explained as waiting, and what the last explanation was.
         self.explained: dict[str, Explanation] = {}
-        #: If choices are kept: how jobs that were not launched yet came to their machines, and what
-        #: was told of the choice separately.
+        #: If choices are kept: how tasks that were not launched yet came to their machines, and what
+        #: was told of their jobs' choices separately.
         self.keeps_choices = False
-        self.choices: dict[str, ChoiceRecord] = {}
+        self.choices: dict[tuple[str, int], ChoiceRecord] = {}
         self.told: dict[str, Explanation] = {}
         #: Changes in the order in which they happened, except those of jobs.
         self._changes: list[ChangeNote] = []
@@ -286,11 +286,12 @@ class Projection:
 
     def _keep_choice(self, record: ChoiceRecord) -> None:
         if self.keeps_choices:
-            self.choices[record.job] = record
+            for index in record.indices:
+                self.choices[record.job, index] = record
 
-    def take_choice(self, job: str) -> tuple[ChoiceRecord | None, Explanation | None]:
-        """How the job came to its machine, and what was told of it separately; once."""
-        return self.choices.pop(job, None), self.told.pop(job, None)
+    def take_choice(self, job: str, index: int) -> tuple[ChoiceRecord | None, Explanation | None]:
+        """How the task came to its machine, once, and what was told of it separately."""
+        return self.choices.pop((job, index), None), self.told.get(job)
 
     def _change_machine(self, change: MachineChange, at: int) -> MachineNote:
         self._machine_changes.append(change)
@@ -445,7 +446,8 @@ class Projection:
             if row.is_over:
                 self.has_forgotten = True
                 self.by_id.pop(row.job.id, None)
-                self.choices.pop(row.job.id, None)
+                for index in row.tasks if self.keeps_choices else ():
+                    self.choices.pop((row.job.id, index), None)
                 self.told.pop(row.job.id, None)
                 self.by_number.pop(row.number, None)
         self._changed_jobs.clear()
