@@ -26,6 +26,7 @@ from argosy.kubernetes.objects import (
 from argosy.kubernetes.watching import ChangeBatch, ObjectChange, ObjectWatch, WatchSettings
 from argosy.service.kubernetes.messages import waiting_message
 from argosy.service.kubernetes.overseer import PodOverseer
+from argosy.service.kubernetes.queue_notes import QueueNotes
 from argosy.service.kubernetes.rights import WriteRight
 from argosy.service.kubernetes.writer import KubernetesWriter, WriterObserver
 from argosy.service.live import LiveCluster
@@ -147,6 +148,7 @@ class KubernetesDriver:
         #: Why it cannot go on; `failed` is set then.
         self.error: BaseException | None = None
         self.failed = asyncio.Event()
+        self._queue_notes = QueueNotes(self._pods, lambda: self._world, self.writer)
         self._tasks: list[asyncio.Task[None]] = []
         self._life = -1
         overseer.wake = self._pump
@@ -318,6 +320,8 @@ class KubernetesDriver:
             await asyncio.sleep(_LOOK_AGAIN)
             if self._pods.needs_look:
                 self._tell(self._pods.look_again)
+            if self._overseer.annotates and self.writer.right.is_held:
+                self._queue_notes.write()
             if loop.time() - looked >= _KEPT_FOR:
                 looked = loop.time()
                 if self._pods.has_protected:

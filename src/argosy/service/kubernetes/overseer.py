@@ -31,7 +31,7 @@ class PodOverseer(ProcesslessRunner[None]):
     def __init__(self, name: str, *, annotates: bool = True) -> None:
         super().__init__()
         self._name = name
-        self._annotates = annotates
+        self.annotates = annotates
         self._fleet: PodFleet | None = None
         self._ended: Callable[[int, TryResult | None], None] = lambda number, result: None
         self._soon: Callable[[Callable[[], None]], object] = lambda action: None
@@ -71,7 +71,7 @@ class PodOverseer(ProcesslessRunner[None]):
 
     def begin(self, world: OverruledWorld) -> None:
         self._world = world
-        world.projection.keeps_choices = self._annotates
+        world.projection.keeps_choices = self.annotates
         self.pods.recover([row.job.id for row in world.open_rows()], world.claimed_machines())
 
     def oversee(self, world: OverruledWorld, orders: Sequence[StartOrder | StopOrder]) -> None:
@@ -86,7 +86,7 @@ class PodOverseer(ProcesslessRunner[None]):
     # As the runner of its tries.
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
-        if self._annotates:
+        if self.annotates:
             self._annotate(job.id, index, machine.name)
         if self.pods.launch(number, job.id):
             self.wake()

@@ -84,6 +84,10 @@ class PlacedPods:
     def machine_of(self, node: Node) -> Machine:
         return self._accounted.machine_of(node)
 
+    def free_on(self, node: str) -> dict[str, int]:
+        """What pods leave on a node, also those that are leaving it."""
+        return self._room.free(node)
+
     def know_resources(self, request: Resources) -> bool:
         """Whether all that is asked for can be accounted for; nodes tell of it from now on."""
         new = self._accounted.learn(request)

@@ -30,6 +30,10 @@ class NodeRoom:
         for name, amount in request.items():
             used[name] -= amount
 
+    def free(self, node: str) -> dict[str, int]:
+        used = self._used[node]
+        return {name: have - used[name] for name, have in self._capacity.get(node, {}).items()}
+
     def fits(self, node: str, request: Resources, more: Mapping[str, int] | None = None) -> bool:
         """Whether there is room for it, and for so much `more`."""
         used, have = self._used[node], self._capacity.get(node, {})
