@@ -19,7 +19,9 @@ class Monolithic(SerialScheduler):
     name: ClassVar[str] = "monolithic"
     summary: ClassVar[str] = "One scheduler, one queue; slow decisions block the jobs behind them."
     settings_type: ClassVar[type[Settings]] = MonolithicSettings
-    capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True, alone=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True, gang=True, wishes=True, alone=True
+    )
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, MonolithicSettings)

@@ -32,9 +32,9 @@ from argosy.service.kubernetes.writer import KubernetesWriter, WriterObserver
 from argosy.service.live import LiveCluster
 from argosy.worlds.kubernetes.cluster import PodCluster
 from argosy.worlds.kubernetes.pod_jobs import has_ended
+from argosy.worlds.kubernetes.pod_wishes import described_wishes
 from argosy.worlds.kubernetes.requests import pod_request
 from argosy.worlds.kubernetes.tracked import PodState
-from argosy.worlds.kubernetes.unsupported import ignored_wishes
 from argosy.worlds.local.overruled import OverruledWorld
 
 #: Seconds between two looks at pods that were refused again and again.
@@ -307,7 +307,7 @@ class KubernetesDriver:
                 explanation,
                 len(self._pods.rulebook.nodes),
                 world.host.view.machine_name,
-                ignored_wishes(tracked.pod),
+                () if self._pods.heeds_wishes_of(tracked.pod) else described_wishes(tracked.pod),
                 self._pods.rulebook.reasons(tracked.needs),
             )
             self.writer.note_waiting(tracked.pod, message)

@@ -40,6 +40,7 @@ class PodOverseer(ProcesslessRunner[None]):
         #: Otherwise all pods are somebody else's.
         self.is_leading = True
         self.pods = PodCluster(self._current, self._is_ours, self._kind_of)
+        self.pods.heed_wishes(self._heeds_wishes)
 
     def connect(
         self,
@@ -57,6 +58,9 @@ class PodOverseer(ProcesslessRunner[None]):
         if self._fleet is None or not self.is_leading:
             return False
         return pod.spec.scheduler_name in self._fleet.names
+
+    def _heeds_wishes(self, pod: Pod) -> bool:
+        return self._fleet is not None and self._fleet.heeds_wishes(pod)
 
     def _kind_of(self, pod: Pod) -> str:
         assert self._fleet is not None

@@ -81,6 +81,13 @@ class PlacedPods:
         if is_given:
             self.second_looks.note(self.rulebook.members(group, sets))
 
+    def heed_wishes(self, whether: Callable[[Pod], bool]) -> None:
+        """Whether the scheduler of a pod heeds what it would rather have; none does before."""
+        self._shapes.heeds_wishes = whether
+
+    def heeds_wishes_of(self, pod: Pod) -> bool:
+        return self._shapes.heeds_wishes(pod)
+
     def machine_of(self, node: Node) -> Machine:
         return self._accounted.machine_of(node)
 
@@ -132,7 +139,15 @@ class PlacedPods:
             number += 1
             name = f"{base}~{number}"
         requires = tracked.required = dict(tracked.needs.attributes)
-        job = job_of_pod(pod, name, self._route(pod), request, requires, self._precedences)
+        job = job_of_pod(
+            pod,
+            name,
+            self._route(pod),
+            request,
+            requires,
+            self._precedences,
+            tracked.needs.wishes,
+        )
         return msgspec.structs.replace(job, precedence=HIGHEST) if tracked.is_protected else job
 
     def _submit(self, tracked: TrackedPod) -> None:

@@ -58,6 +58,7 @@ def job_of_pod(
     request: Resources,
     requires: dict[str, str],
     precedences: Precedences,
+    wishes: dict[str, int] | None = None,
 ) -> Job:
     metadata = pod.metadata
     estimate = estimate_of(pod)
@@ -65,6 +66,7 @@ def job_of_pod(
         count=1,
         request=request,
         requires=requires,
+        wishes=wishes or {},
         estimate=estimate,
         endless=estimate is None and pod.spec.restart_policy not in _RUNS_TO_ITS_END,
     )
