@@ -3,7 +3,8 @@
 // If tasks differ in size, the flow may put more on a machine than fits, or preempt a task that is too
 // small to make room. Overfull machines are resolved one by one: tasks of the highest precedence are
 // admitted first, tasks of lower precedence in their way are preempted, and the rest waits for another
-// round. A task that was to move but is not admitted stays where it is, which may leave less room there;
+// round. A task whose job does not preempt is admitted only where nobody has to leave for it; so machines
+// that such tasks come to and others leave are resolved as well. A task that was to move but is not admitted stays where it is, which may leave less room there;
 // that machine is resolved in turn. Tasks are only ever removed from the list, so this ends. A move that
 // makes room for no admitted task is not made. A round has a limit on moves and preemptions of running
 // tasks.
@@ -77,6 +78,7 @@ class Admission {
     std::vector<Row> leaving, evicted, running;
     Number machine = none;
     bool is_sorted = false, has_refused = false;
+    bool is_contested = false;  // tasks leave, and one comes that must not push off any
   };
 
   const Table<T>& tasks() const { return roster_.tasks(); }
@@ -153,15 +155,20 @@ class Admission {
       from.departing.push_back(i);
       give(from.left, request(arrival.row), 1);
     }
-    for (const Room& each : rooms_) {
-      if (is_negative(each.left)) short_.push_back(each.machine);
+    for (Room& each : rooms_) {
+      each.is_contested = !each.leaving.empty() && std::any_of(each.arriving.begin(), each.arriving.end(),
+                                                               [&](std::size_t i) { return is_polite(i); });
+      if (each.is_contested || is_negative(each.left)) short_.push_back(each.machine);
     }
   }
+
+  bool is_polite(std::size_t i) const { return !roster_.pool_of(arrivals_[i].row).preempts; }
 
   // Admits tasks that fit, in order of precedence.
   void sort_out(Number machine) {
     Room& here = room(machine);
-    if (!is_negative(here.left)) return;
+    if (!here.is_contested && !is_negative(here.left)) return;
+    here.is_contested = false;
     allowance_ += withdraw(here);
     std::vector<Number> left = free_at(machine);
     for (const std::size_t i : here.departing) {
@@ -198,6 +205,7 @@ class Admission {
       give(left, request(row), -1);
       return true;
     }
+    if (!roster_.pool_of(row).preempts) return false;
     std::vector<Number> after = left;
     std::vector<Row> needed;
     Number extra = 0;

@@ -4,7 +4,8 @@
 // differ, there are no slots. A machine with room for a waiting task then takes what fits into its free
 // resources. A machine without room takes a task only in exchange for one that is at least as large, and
 // only if that can help: if all tasks there are as large, if one has lower precedence, or if the task
-// cannot go where that one would move to. Each task alone is then sure to fit; tasks that do not fit
+// cannot go where that one would move to. Tasks of a pool that does not preempt take nothing but what is
+// free. Each task alone is then sure to fit; tasks that do not fit
 // together are resolved by admission (admission.hpp).
 //
 // If a task was still not admitted on a machine, its pool is not sent there again until something changes
@@ -141,7 +142,9 @@ class Rooms {
       if (slots_ > 0) most = std::max<Number>(0, slots_ - (roster_.reschedules() ? 0 : own));
       for (std::size_t i = 0; i < pools_.size(); ++i) {
         Number& room = rooms[i * width + k];
-        if (are_equal_) room = all;
+        const bool preempts = roster_.pool(pools_[i]).preempts;
+        if (are_equal_) room = preempts ? all : free_slots_at(now, machine);
+        if (!preempts && slots_ > 0) room = std::min(room, std::max<Number>(0, slots_ - own));
         room = now.is_open(pools_[i], machine) ? std::min(room, most) : 0;
       }
       all = std::min(all, most);
@@ -174,6 +177,13 @@ class Rooms {
     return fitting(roster_.pool(pools_.front()), now.free.data() + at, own);
   }
 
+  // For tasks that push off nobody.
+  Number free_slots_at(const Standing& now, Number machine) const {
+    if (!now.usable[machine]) return 0;
+    const std::size_t at = static_cast<std::size_t>(machine) * roster_.dimensions();
+    return fitting(roster_.pool(pools_.front()), now.free.data() + at, nullptr);
+  }
+
   Number exchanges_at(const Standing& now, std::size_t k, const std::vector<std::uint8_t>& is_waiting,
                       std::vector<Number>& rooms) const {
     const Number machine = machines_[k];
@@ -188,7 +198,7 @@ class Rooms {
     }
     for (std::size_t i = 0; i < pools_.size(); ++i) {
       Number& room = rooms[i * width + k];
-      if (spare == 0) room = is_waiting[i] ? swaps(pools_[i], machine) : 0;
+      if (spare == 0) room = is_waiting[i] && roster_.pool(pools_[i]).preempts ? swaps(pools_[i], machine) : 0;
       if (is_barred(pools_[i], machine)) room = 0;
     }
     const Number own = roster_.reschedules() ? roster_.own_tasks()[machine] : 0;

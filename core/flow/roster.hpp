@@ -74,13 +74,14 @@ class Roster {
   std::vector<Row> take_touched_machines() { return touched_machines_.take(); }
 
   void open_pool(Number number, Vertex vertex, std::span<const Number> request,
-                 std::span<const Vertex> racks, bool is_choosy) {
+                 std::span<const Vertex> racks, bool is_choosy, bool preempts) {
     if (static_cast<std::size_t>(number) >= pools_.size()) pools_.resize(number + 1);
     PoolRow& pool = pools_[number];
     pool = PoolRow{};
     pool.serial = ++serials_;
     pool.vertex = vertex;
     pool.is_choosy = is_choosy;
+    pool.preempts = preempts;
     pool.request.assign(request.begin(), request.end());
     pool.running.assign(machines(), 0);
     add_racks(number, racks);

@@ -401,7 +401,7 @@ void bind_roster(nb::module_& module) {
       .def(
           "open_pool",
           [](Roster& self, std::int64_t number, std::int64_t vertex, const Numbers& request,
-             const Handles& racks, bool is_choosy) {
+             const Handles& racks, bool is_choosy, bool preempts) {
             require(number >= 0 && number < (1 << 24), "no pool's number");
             require(self.network().has_vertex(vertex), "no such vertex");
             require(request.size() == static_cast<std::size_t>(self.dimensions()),
@@ -410,10 +410,10 @@ void bind_roster(nb::module_& module) {
               require(self.network().has_vertex(v), "no such vertex");
             }
             self.open_pool(number, static_cast<Vertex>(vertex), span_of(request), span_of(racks),
-                           is_choosy);
+                           is_choosy, preempts);
           },
           nb::arg("number"), nb::arg("vertex"), nb::arg("request"), nb::arg("racks"),
-          nb::arg("is_choosy"))
+          nb::arg("is_choosy"), nb::arg("preempts") = true)
       .def(
           "add_racks",
           [](Roster& self, std::int64_t number, const Handles& racks) {

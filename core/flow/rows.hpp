@@ -60,6 +60,7 @@ struct PoolRow {
   Number top = lowest;          // the highest precedence of any task it ever had
   Number bottom = highest;      // and the lowest
   bool is_choosy = false;       // whether its tasks go only to some machines
+  bool preempts = true;         // whether its tasks may push off others
   Number tasks = 0;             // not over
   Number waiting = 0;
 };

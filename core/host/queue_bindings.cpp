@@ -102,6 +102,14 @@ void bind_queues(nb::class_<TaskRuntime>& type) {
             self.await_room(span_of(machines));
           },
           nb::arg("machines"))
+      .def("queued",
+           [](const TaskRuntime& self) {
+             std::vector<std::int64_t> jobs, tasks;
+             std::vector<std::int32_t> machines;
+             self.queued(jobs, tasks, machines);
+             return std::make_tuple(to_numpy(std::move(jobs)), to_numpy(std::move(tasks)),
+                                    to_numpy(std::move(machines)));
+           })
       .def("take_roomy", [](TaskRuntime& self) { return to_numpy(self.take_roomy()); })
       .def_prop_ro("stolen", &TaskRuntime::stolen);
 }

@@ -168,6 +168,24 @@ inline void TaskRuntime::pump(std::int32_t machine) {
   if (rules_.steal_attempts > 0 && cell_.is_up(machine) && !is_draining(machine)) steal(machine);
 }
 
+inline void TaskRuntime::queued(std::vector<std::int64_t>& jobs, std::vector<std::int64_t>& tasks,
+                                std::vector<std::int32_t>& machines) const {
+  for (std::int32_t machine = 0; queues_.has(machine); ++machine) {
+    if (queues_[machine].empty()) continue;
+    MachineQueue queue = queues_[machine];
+    while (!queue.empty()) {
+      const std::size_t at = queue.next(rules_, probes_.has_sticky(),
+                                        [this](std::int32_t job) { return board_.unstarted(job); });
+      if (at == queue.size()) break;
+      const QueueEntry entry = queue.take(rules_, at);
+      const std::int64_t task = queues_.item(entry).task;
+      jobs.push_back(entry.job);
+      tasks.push_back(Probe::is_hold(task) ? -1 : task);
+      machines.push_back(machine);
+    }
+  }
+}
+
 inline void TaskRuntime::lose_queue(std::int32_t machine, std::vector<std::int64_t>& out) {
   if (!queues_.has(machine)) return;
   while (!queues_[machine].empty()) {

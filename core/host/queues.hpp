@@ -87,6 +87,10 @@ class Queues {
     return items_[static_cast<std::size_t>((*this)[machine][at].item)];
   }
 
+  const Arrival& item(const QueueEntry& entry) const {
+    return items_[static_cast<std::size_t>(entry.item)];
+  }
+
   void add(const Arrival& item, std::int32_t job) {
     std::int32_t at;
     if (free_.empty()) {

@@ -265,6 +265,10 @@ class TaskRuntime {
   // Reports when the queue of one of the machines, which have none, has room: once for each.
   void await_room(std::span<const std::int32_t> machines);
   std::int64_t stolen() const { return stolen_; }
+  // What waits at each machine, in the order in which it would start if nothing else came: jobs, tasks and
+  // machines. A probe has no task: -1. O(q) per machine, O(q^2) where queues have a slack.
+  void queued(std::vector<std::int64_t>& jobs, std::vector<std::int64_t>& tasks,
+              std::vector<std::int32_t>& machines) const;
 
   // Ends; see ending.hpp.
 

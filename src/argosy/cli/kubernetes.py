@@ -60,6 +60,12 @@ DEFAULT_ENGINE: Final = "omega"
     help="Write an event for every pod that is scheduled.",
 )
 @click.option(
+    "--explain/--no-explain",
+    default=True,
+    show_default=True,
+    help="Write into the annotations of every pod that is scheduled why it is on its node.",
+)
+@click.option(
     "--leader-elect",
     is_flag=True,
     help="Run as one of several replicas, of which only the leader schedules; the others stand by.",
@@ -117,6 +123,7 @@ def command(
     fleet: Path | None,
     name: str,
     events: bool,
+    explain: bool,
     leader_elect: bool,
     lease_name: str | None,
     lease_namespace: str | None,
@@ -183,6 +190,7 @@ def command(
             ),
             name=name,
             writes_events=events,
+            explains=explain,
             election=election if leader_elect else None,
         )
         say = announce_json if output == "json" else announce

@@ -62,6 +62,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     preemption: bool = False
     #: Respects the placement constraints of jobs.
     constraints: bool = False
+    #: Tries machines that tasks would rather run on first (`TaskGroup.wishes`).
+    wishes: bool = False
     finishes: Finishes = Finishes.NONE
     #: Adds extra workers to jobs with phases, and releases them again; receives `PhaseFinished`.
     malleable: bool = False

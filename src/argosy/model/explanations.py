@@ -148,3 +148,8 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     gang_room: int | None = None
     #: For a task without a machine: the hard constraints that forbid every machine with room.
     forbidden: tuple[str, ...] = ()
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether it is about a machine that was chosen, not about why there is none."""
+        return bool(self.rule) and self.score is not None and not self.remedy

@@ -140,6 +140,9 @@ class TaskGroup(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     requires: dict[str, str] = {}
     #: Attributes of machines near the tasks' data; engines with locality weigh them against waiting.
     prefers: dict[str, str] = {}
+    #: Marks of machines that the tasks would rather run on, each with its weight (see `Host.mark`).
+    #: Engines that can do so (`Capabilities.wishes`) try machines with the greatest sum first.
+    wishes: dict[str, int] = {}
     #: Demands that plug-ins of cluster agents interpret, such as ``{"battery": "30"}``. Engines that do
     #: not sample through agents ignore them.
     demands: dict[str, str] = {}
@@ -192,7 +195,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     name); `precedence` ranks it; the tasks of a `gang` job are placed together or not at all. Jobs with
     the same `program` are runs of the same thing, so a scheduler may learn from one for the next.
     `name` is for people and need not be unique. Unless it `preempts`, a job waits for room instead of
-    pushing off tasks of lower precedence; engines that place tasks one by one respect that."""
+    pushing off tasks of lower precedence."""
 
     id: str
     groups: tuple[TaskGroup, ...]

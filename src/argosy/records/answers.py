@@ -34,14 +34,14 @@ from argosy.model.feasibility import Feasibility, UnmeetableDemand
 from argosy.model.jobs import task_name, task_number
 from argosy.model.units import format_count
 from argosy.model.wording import listed_names
-from argosy.records.choices import choice_text, comparison_text
+from argosy.records.choices import decision_text, probes_text, taken_text
 from argosy.records.journal_checks import contradiction
 from argosy.records.occupancy import Occupancy
 from argosy.records.reasons import exclusions, price_text, reason_of
 from argosy.records.record import RunRecord
 from argosy.records.shortages import Shortage, shortage
 from argosy.records.state import RunState
-from argosy.records.story import StoryTeller, is_choice
+from argosy.records.story import StoryTeller
 from argosy.records.task_history import Decisive, TaskHistory
 from argosy.records.waiting import loss_text, wait_text
 
@@ -151,12 +151,7 @@ class TaskAnswers:
             case EnqueuedRecord():
                 return self._why_here(sent, machine, state)
             case ProbedRecord(machines=probed, scheduler=scheduler):
-                probes = format_count(len(probed), "probe")
-                if machine in map(history.name, probed):
-                    ready = "and the one there was ready first"
-                else:
-                    ready = f"and {machine} took one from another machine's queue"
-                how = f"{scheduler} sent {probes} for tasks of its job, {ready}"
+                how = probes_text(scheduler, list(map(history.name, probed)), machine)
             case _:
                 how = "it was in the queue there"
         return WhyAnswer(
@@ -176,19 +171,15 @@ class TaskAnswers:
         own = record.explanation
         explanation = own or self._told_before(record.at) or Explanation()
         sent_to = history.machine(record.indices, record.machines)
-        stolen = "" if sent_to == machine else f", which took it from the queue of {sent_to}"
+        stolen = taken_text(sent_to, machine)
         second = "" if explanation.second is None else history.name(explanation.second)
         # An explanation is shared by tasks placed together; its numbers are of the first.
         is_first = own is None or record.indices[0] == history.index
-        was_second = second == sent_to and is_first
+        first = "" if is_first else task_name(history.job, record.indices[0])
+        dimensions = self._run.journal.dimensions()
+        decided = decision_text(explanation, dimensions, record.scheduler, sent_to, second, first)
         if second == sent_to:
             second = ""
-        first = "" if is_first else task_name(history.job, record.indices[0])
-        rule = choice_text(explanation, self._run.journal.dimensions(), record.scheduler)
-        if was_second:
-            rule = "its first choice was taken meanwhile, and this was the second"
-        compared = comparison_text(explanation, second, first)
-        decided = f"{rule}: {compared}" if compared and not was_second else rule
         has_second = bool(second) or explanation.second is None
         return WhyAnswer(
             task=self.task,
@@ -226,7 +217,7 @@ class TaskAnswers:
             for fact in self._history.facts
             if isinstance(fact, ExplainedRecord) and fact.at <= at
         ]
-        return told[-1] if told and is_choice(told[-1]) else None
+        return told[-1] if told and told[-1].is_choice else None
 
     def _why_not(self, record: Decisive, state: str) -> WhyAnswer:
         """What makes it impossible, or else what is in the way, or else the record's own reason; for an

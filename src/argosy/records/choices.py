@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from argosy.model.explanations import (
@@ -34,6 +34,36 @@ _BEST: Final = {
     "lowest score": "has the lowest score",
     FEWEST_VICTIMS: "needs the fewest tasks to make way",
 }
+
+
+def decision_text(
+    explanation: Explanation,
+    dimensions: tuple[str, ...],
+    by: str,
+    machine: str,
+    second: str,
+    first_task: str = "",
+) -> str:
+    """What decided for `machine`, and by how much; no full stop. `second` is the runner-up's name."""
+    if second == machine and not first_task:
+        return "its first choice was taken meanwhile, and this was the second"
+    rule = choice_text(explanation, dimensions, by)
+    compared = comparison_text(explanation, "" if second == machine else second, first_task)
+    return f"{rule}: {compared}" if compared else rule
+
+
+def probes_text(scheduler: str, probed: Collection[str], machine: str) -> str:
+    """How probes sent to machines brought a task to one of them; no full stop."""
+    if machine in probed:
+        ready = "and the one there was ready first"
+    else:
+        ready = f"and {machine} took one from another machine's queue"
+    return f"{scheduler} sent {format_count(len(probed), 'probe')} for tasks of its job, {ready}"
+
+
+def taken_text(sent_to: str, machine: str) -> str:
+    """To follow the machine's name: whether it took the task from another machine's queue."""
+    return "" if sent_to == machine else f", which took it from the queue of {sent_to}"
 
 
 def choice_text(explanation: Explanation, dimensions: tuple[str, ...], by: str) -> str:

@@ -31,7 +31,6 @@ from argosy.host.records import (
     plain,
 )
 from argosy.model.answers import StoryLine
-from argosy.model.explanations import Explanation
 from argosy.model.jobs import task_number
 from argosy.model.units import format_count, format_duration
 from argosy.records.journal_file import Fact
@@ -64,7 +63,7 @@ class StoryTeller:
                     has_machine = False
                 case AttemptRecord() if has_machine:
                     continue
-                case ExplainedRecord(explanation=explanation) if is_choice(explanation):
+                case ExplainedRecord(explanation=explanation) if explanation.is_choice:
                     continue
             yield fact
 
@@ -136,11 +135,6 @@ class StoryTeller:
             case ScaledRecord(job=job):
                 return f"its job has {format_count(job.tasks, 'task')} from now on"
         return ""
-
-
-def is_choice(explanation: Explanation) -> bool:
-    """Whether it is about a machine that was chosen, not about why there is none."""
-    return bool(explanation.rule) and explanation.score is not None and not explanation.remedy
 
 
 def _fold(lines: list[tuple[StoryLine, Fact]]) -> list[StoryLine]:

@@ -21,7 +21,6 @@ from argosy.model.explanations import Explanation
 from argosy.model.units import format_duration
 from argosy.model.wording import listed
 from argosy.records.reasons import past_reason
-from argosy.records.story import is_choice
 from argosy.records.task_history import TaskHistory
 
 #: Parts below this share of the wait are not told.
@@ -82,7 +81,7 @@ def _parts(history: TaskHistory, until: int) -> dict[str, int]:
                 parts[_DECIDING] = parts.get(_DECIDING, 0) + max(0, ends - now)
                 at = max(at, ends)
                 continue
-            case ExplainedRecord(explanation=explanation) if not is_choice(explanation):
+            case ExplainedRecord(explanation=explanation) if not explanation.is_choice:
                 now_why = f"because {past_reason(explanation, history)}"
             case RefusedRecord():
                 refusal = history.refusal(fact)

@@ -21,10 +21,11 @@ from argosy.kubernetes.objects import (
     Toleration,
 )
 from argosy.worlds.kubernetes.node_rules import NodeRules, tolerates
+from argosy.worlds.kubernetes.pod_wishes import described_wishes
 from argosy.worlds.kubernetes.priorities import HIGHEST, Precedences
 from argosy.worlds.kubernetes.requests import node_capacity, pod_request
 from argosy.worlds.kubernetes.selectors import holds, selects
-from argosy.worlds.kubernetes.unsupported import ignored_wishes, obstacles_to_scheduling
+from argosy.worlds.kubernetes.unsupported import obstacles_to_scheduling
 from argosy.worlds.kubernetes.volumes import KnownVolumes
 
 
@@ -234,5 +235,5 @@ def test_wishes_that_make_no_difference_are_told() -> None:
             {"maxSkew": 1, "topologyKey": "k", "whenUnsatisfiable": "ScheduleAnyway"}
         ],
     )
-    assert len(ignored_wishes(wishing)) == 4
-    assert ignored_wishes(pod()) == []
+    assert len(described_wishes(wishing)) == 4
+    assert described_wishes(pod()) == []

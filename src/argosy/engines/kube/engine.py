@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Annotated, ClassVar, Final, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from argosy.engines.kube.queues import (
 )
 from argosy.engines.kube.room import Room
 from argosy.engines.kube.skipped_attempts import VainAttempts
+from argosy.engines.shared.wished import wished_tiers
 from argosy.engines.shared.withdrawal import Withdrawal, added, failed, withdrawn
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
@@ -83,7 +85,11 @@ class Kube:
     )
     settings_type: ClassVar[type[Settings]] = KubeSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
-        transactions=True, preemption=True, finishes=Finishes.OWN, machine_events=True
+        transactions=True,
+        preemption=True,
+        wishes=True,
+        finishes=Finishes.OWN,
+        machine_events=True,
     )
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -219,7 +225,7 @@ class Kube:
             self._rule,
             self._context.random,
             requires=kind.requires,
-            prefer=() if looks is None else ((_window(*looks), 1),),
+            prefer=_prefer(kind, looks, view),
             preempt_below=kind.precedence if self._may_preempt(kind) else None,
         )
         self._explanation = found.explanation(self._settings.score)
@@ -354,6 +360,17 @@ class Kube:
         self._pod, self._claims = pod, None
         self._explanation = self._room.why_none_before(pod.kind)
         return self._think(pod, due - now, now)
+
+
+def _prefer(
+    kind: TaskKind, looks: tuple[int, int, int] | None, view: View
+) -> Iterable[tuple[Bitmap, int]]:
+    """The machines whose turn it is, those that the task wishes for first."""
+    window = None if looks is None else _window(*looks)
+    tiers = wished_tiers(kind.wishes, kind.requires, 1, view) if kind.wishes else ()
+    if window is None:
+        return tiers
+    return chain(((tier & window, 1) for tier, _ in tiers), ((window, 1),))
 
 
 @lru_cache(maxsize=256)

@@ -19,11 +19,18 @@ NEVER: Final = -1
 class TaskKind:
     """Tasks that are equal to a scheduler: if one finds no room, none does."""
 
-    __slots__ = ("precedence", "preempts", "requires", "shape")
+    __slots__ = ("precedence", "preempts", "requires", "shape", "wishes")
 
     def __init__(
-        self, shape: int, precedence: int, requires: dict[str, str], *, preempts: bool = True
+        self,
+        shape: int,
+        precedence: int,
+        requires: dict[str, str],
+        *,
+        preempts: bool = True,
+        wishes: dict[str, int] | None = None,
     ) -> None:
+        self.wishes = wishes or {}
         self.shape = shape
         self.precedence = precedence
         self.preempts = preempts
@@ -320,14 +327,19 @@ class Kinds:
     """One object per kind."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[int, bool, tuple[tuple[str, str], ...]], TaskKind] = {}
+        self._kinds: dict[tuple[object, ...], TaskKind] = {}
 
     def of(self, job: Job, group: TaskGroup, shape: int) -> TaskKind:
-        key = (shape, job.preempts, tuple(sorted(group.requires.items())))
+        requires, wishes = sorted(group.requires.items()), sorted(group.wishes.items())
+        key = (shape, job.preempts, tuple(requires), tuple(wishes))
         kind = self._kinds.get(key)
         if kind is None:
             kind = self._kinds[key] = TaskKind(
-                shape, job.precedence, dict(group.requires), preempts=job.preempts
+                shape,
+                job.precedence,
+                dict(group.requires),
+                preempts=job.preempts,
+                wishes=dict(group.wishes),
             )
         return kind
 

@@ -87,7 +87,7 @@ class Room:
             lack.change,
             kind.shape,
             within=view.where(kind.requires) if kind.requires else None,
-            preempt_below=kind.precedence if self._preempts else None,
+            preempt_below=kind.precedence if self._preempts and kind.preempts else None,
         )
         if fits:
             del self._lacking[kind]

@@ -39,7 +39,7 @@ class MapReduce(SerialScheduler):
     summary: ClassVar[str] = "Shared state; MapReduce jobs get extra workers from idle resources."
     settings_type: ClassVar[type[Settings]] = MapReduceSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
-        transactions=True, gang=True, preemption=True, malleable=True
+        transactions=True, gang=True, preemption=True, wishes=True, malleable=True
     )
 
     def __init__(self, settings: Settings, context: Context) -> None:

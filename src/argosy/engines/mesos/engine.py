@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
@@ -14,6 +15,7 @@ from argosy.engines.mesos.framework import Framework, FrameworkSettings, Hoarded
 from argosy.engines.shared.failure_domains import over_domains
 from argosy.engines.shared.gangs import waits_for_gang
 from argosy.engines.shared.serial import RULES
+from argosy.engines.shared.wished import wished_tiers
 from argosy.engines.shared.withdrawal import added, failed, left
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
@@ -78,7 +80,9 @@ class Mesos:
     name: ClassVar[str] = "mesos"
     summary: ClassVar[str] = "Two-level: all free resources are offered to one framework at a time."
     settings_type: ClassVar[type[Settings]] = MesosSettings
-    capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True, alone=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True, gang=True, wishes=True, alone=True
+    )
     #: As in the published simulator of the Omega paper.
     published: ClassVar[Mapping[str, PaperPreset]] = {
         "mesos-simulator": PaperPreset(
@@ -232,7 +236,10 @@ class Mesos:
                 self._rule,
                 random,
                 requires=group.requires,
-                prefer=over_domains(spread, len(tasks), view, random),
+                prefer=chain(
+                    wished_tiers(group.wishes, group.requires, len(tasks), view),
+                    over_domains(spread, len(tasks), view, random),
+                ),
             )
             if len(work.job.groups) == 1 and self._context.keeps_explanations:
                 framework.explanation = found.explanation()

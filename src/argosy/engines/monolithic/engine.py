@@ -33,7 +33,7 @@ class Monolithic(SerialScheduler):
     summary: ClassVar[str] = "One scheduler, one queue; slow decisions block the jobs behind them."
     settings_type: ClassVar[type[Settings]] = MonolithicSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
-        transactions=True, gang=True, preemption=True, alone=True
+        transactions=True, gang=True, wishes=True, preemption=True, alone=True
     )
 
     def __init__(self, settings: Settings, context: Context) -> None:

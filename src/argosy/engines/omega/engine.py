@@ -52,7 +52,7 @@ class Omega(SerialScheduler):
     summary: ClassVar[str] = "Shared state: decide on the whole cell, commit optimistically, retry."
     settings_type: ClassVar[type[Settings]] = OmegaSettings
     capabilities: ClassVar[Capabilities] = Capabilities(
-        transactions=True, gang=True, preemption=True
+        transactions=True, gang=True, preemption=True, wishes=True
     )
 
     def __init__(self, settings: Settings, context: Context) -> None:

@@ -24,7 +24,7 @@ class Partitioned(SerialScheduler):
         "Each scheduler has its own fixed part of the machines; no interference."
     )
     settings_type: ClassVar[type[Settings]] = PartitionedSettings
-    capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(transactions=True, gang=True, wishes=True)
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, PartitionedSettings)

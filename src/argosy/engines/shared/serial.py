@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Annotated, Final, Literal, Protocol
 
 import msgspec
@@ -20,6 +21,7 @@ from argosy.cell import Bitmap, Draft, Found, Rule, View
 from argosy.engines.api import Context, Settings
 from argosy.engines.shared.failure_domains import over_domains
 from argosy.engines.shared.gangs import explain_gang
+from argosy.engines.shared.wished import wished_tiers
 from argosy.engines.shared.withdrawal import Withdrawal, added, claims_left, failed, left
 from argosy.model.effects import Abandon, Commit, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
@@ -255,6 +257,9 @@ class SerialScheduler:
         self._explains = []
         self._explanation = None
         for group, tasks in work.job.tasks_by_group(part):
+            wished: Iterable[tuple[Bitmap, int]] = ()
+            if group.wishes:
+                wished = wished_tiers(group.wishes, group.requires, len(tasks), view)
             found, short = draft.place(
                 tasks,
                 view.shape(group.request, self.tags(work.job, group), precedence),
@@ -262,7 +267,7 @@ class SerialScheduler:
                 self._context.random,
                 requires=group.requires,
                 within=within,
-                prefer=self.preferred(work, len(tasks), view),
+                prefer=chain(wished, self.preferred(work, len(tasks), view)),
                 preempt_below=precedence if terms.preempt and work.job.preempts else None,
             )
             seen.append(found)

@@ -26,14 +26,15 @@ from argosy.kubernetes.objects import (
 from argosy.kubernetes.watching import ChangeBatch, ObjectChange, ObjectWatch, WatchSettings
 from argosy.service.kubernetes.messages import waiting_message
 from argosy.service.kubernetes.overseer import PodOverseer
+from argosy.service.kubernetes.queue_notes import QueueNotes
 from argosy.service.kubernetes.rights import WriteRight
 from argosy.service.kubernetes.writer import KubernetesWriter, WriterObserver
 from argosy.service.live import LiveCluster
 from argosy.worlds.kubernetes.cluster import PodCluster
 from argosy.worlds.kubernetes.pod_jobs import has_ended
+from argosy.worlds.kubernetes.pod_wishes import described_wishes
 from argosy.worlds.kubernetes.requests import pod_request
 from argosy.worlds.kubernetes.tracked import PodState
-from argosy.worlds.kubernetes.unsupported import ignored_wishes
 from argosy.worlds.local.overruled import OverruledWorld
 
 #: Seconds between two looks at pods that were refused again and again.
@@ -147,6 +148,7 @@ class KubernetesDriver:
         #: Why it cannot go on; `failed` is set then.
         self.error: BaseException | None = None
         self.failed = asyncio.Event()
+        self._queue_notes = QueueNotes(self._pods, lambda: self._world, self.writer)
         self._tasks: list[asyncio.Task[None]] = []
         self._life = -1
         overseer.wake = self._pump
@@ -298,14 +300,14 @@ class KubernetesDriver:
                 self._hear(report)
             self._tell(self._take_all)
         for job, explanation in world.take_explained().items():
-            tracked = self._pods.of_job(job)
-            if tracked is None or tracked.state is not PodState.WAITING:
+            tracked = self._pods.waits(job)
+            if tracked is None:
                 continue
             message = waiting_message(
                 explanation,
                 len(self._pods.rulebook.nodes),
                 world.host.view.machine_name,
-                ignored_wishes(tracked.pod),
+                () if self._pods.heeds_wishes_of(tracked.pod) else described_wishes(tracked.pod),
                 self._pods.rulebook.reasons(tracked.needs),
             )
             self.writer.note_waiting(tracked.pod, message)
@@ -316,8 +318,10 @@ class KubernetesDriver:
         looked = loop.time()
         while True:
             await asyncio.sleep(_LOOK_AGAIN)
-            if self._pods.has_resting:
+            if self._pods.needs_look:
                 self._tell(self._pods.look_again)
+            if self._overseer.annotates and self.writer.right.is_held:
+                self._queue_notes.write()
             if loop.time() - looked >= _KEPT_FOR:
                 looked = loop.time()
                 if self._pods.has_protected:

@@ -14,8 +14,10 @@ from argosy.model.explanations import Why
 from argosy.model.jobs import Job, job_of
 from argosy.model.machines import Machine
 from argosy.model.scenario import FleetEntry
+from argosy.service.kubernetes.placements import placement_annotations
 from argosy.service.kubernetes.pod_fleet import PodFleet
 from argosy.worlds.kubernetes.cluster import PodCluster
+from argosy.worlds.kubernetes.tracked import PodState
 from argosy.worlds.local.overruled import GONE, OverruledWorld
 from argosy.worlds.local.processless import ProcesslessRunner
 from argosy.worlds.local.turn import StartOrder, StopOrder, TryResult
@@ -23,11 +25,13 @@ from argosy.worlds.local.turn import StartOrder, StopOrder, TryResult
 
 class PodOverseer(ProcesslessRunner[None]):
     """Also runs the world's tries, as `ServedRunner`. `wake` is called when there are orders for
-    Kubernetes. `name` is the scheduler of pods that any of the fleet may take."""
+    Kubernetes. `name` is the scheduler of pods that any of the fleet may take. `annotates` is whether
+    pods that get a node are told why."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, annotates: bool = True) -> None:
         super().__init__()
         self._name = name
+        self.annotates = annotates
         self._fleet: PodFleet | None = None
         self._ended: Callable[[int, TryResult | None], None] = lambda number, result: None
         self._soon: Callable[[Callable[[], None]], object] = lambda action: None
@@ -36,6 +40,7 @@ class PodOverseer(ProcesslessRunner[None]):
         #: Otherwise all pods are somebody else's.
         self.is_leading = True
         self.pods = PodCluster(self._current, self._is_ours, self._kind_of)
+        self.pods.heed_wishes(self._heeds_wishes)
 
     def connect(
         self,
@@ -54,6 +59,9 @@ class PodOverseer(ProcesslessRunner[None]):
             return False
         return pod.spec.scheduler_name in self._fleet.names
 
+    def _heeds_wishes(self, pod: Pod) -> bool:
+        return self._fleet is not None and self._fleet.heeds_wishes(pod)
+
     def _kind_of(self, pod: Pod) -> str:
         assert self._fleet is not None
         return self._fleet.kind_of(pod)
@@ -67,6 +75,7 @@ class PodOverseer(ProcesslessRunner[None]):
 
     def begin(self, world: OverruledWorld) -> None:
         self._world = world
+        world.projection.keeps_choices = self.annotates
         self.pods.recover([row.job.id for row in world.open_rows()], world.claimed_machines())
 
     def oversee(self, world: OverruledWorld, orders: Sequence[StartOrder | StopOrder]) -> None:
@@ -81,10 +90,22 @@ class PodOverseer(ProcesslessRunner[None]):
     # As the runner of its tries.
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
+        if self.annotates:
+            self._annotate(job.id, index, machine.name)
         if self.pods.launch(number, job.id):
             self.wake()
         else:
             self._soon(lambda: self._ended(number, GONE))
+
+    def _annotate(self, job: str, index: int, node: str) -> None:
+        world, tracked = self._current(), self.pods.of_job(job)
+        choice, told = world.projection.take_choice(job, index)
+        if tracked is None or tracked.state is not PodState.CLAIMED or choice is None:
+            return
+        assert self._fleet is not None
+        tracked.annotations = placement_annotations(
+            world, self._fleet.engines, choice, told, index, node
+        )
 
     def stop(self, number: int) -> None:
         """A pod that is on its node ends when it has left; for others there is nothing to stop."""

@@ -39,6 +39,20 @@ class PodFleet:
         #: All kinds that bound pods may have.
         self.kinds = frozenset(kind for each in taken for kind in each)
         self._default = fleet[0].name
+        self.engines = {entry.name: entry.engine for entry in fleet}
+        #: Kinds of pods of which all schedulers heed what pods would rather have.
+        self._heeded = {
+            kind
+            for kind in self.kinds
+            if all(
+                find_engine(entry.engine).capabilities.wishes
+                for entry in self.entries
+                if kind in entry.takes.kinds
+            )
+        }
+
+    def heeds_wishes(self, pod: Pod) -> bool:
+        return self.kind_of(pod) in self._heeded
 
     def kind_of(self, pod: Pod) -> str:
         scheduler = pod.spec.scheduler_name

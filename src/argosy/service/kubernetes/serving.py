@@ -47,6 +47,8 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: The name of the scheduler that any of the fleet may take pods of.
     name: str = ANY
     writes_events: bool = True
+    #: Whether pods that get a node are annotated with why.
+    explains: bool = True
     #: The lease that replicas stand for; none if this is the only one.
     election: ElectionOptions | None = None
 
@@ -66,7 +68,7 @@ async def run_kubernetes(
     client = KubernetesClient(options.connection, _PROMPT, observer=metrics)
     async with client, ClusterWatches(client) as watches:
         await watches.complete()
-        overseer = PodOverseer(options.name)
+        overseer = PodOverseer(options.name, annotates=options.explains)
         prepare(overseer.pods, watches)
         server = Server(_server_options(options, overseer, watches), log, overseer=overseer)
         driver = KubernetesDriver(

@@ -33,6 +33,7 @@ from argosy.kubernetes.objects import Pod
 from argosy.model.explanations import Why
 from argosy.service.kubernetes.rights import FENCING, LastingRight, WriteRight
 from argosy.worlds.kubernetes.pod_jobs import PLACED_BY
+from argosy.worlds.kubernetes.queue_annotations import QUEUE, reached_node
 from argosy.worlds.kubernetes.tracked import (
     BindOrder,
     ClusterOrder,
@@ -129,6 +130,8 @@ class KubernetesWriter:
         self._tasks: set[asyncio.Task[None]] = set()
         self._others = asyncio.Semaphore(AT_ONCE)
         self._notes: OrderedDict[str, WaitingNote] = OrderedDict()
+        #: Pods that were told their place in a queue.
+        self._queued: set[str] = set()
         self._numbers = itertools.count()
         self.counts: Counter[str] = Counter()
 
@@ -209,7 +212,7 @@ class KubernetesWriter:
                         pod.name,
                         order.node,
                         uid=pod.uid,
-                        annotations=self._annotations(),
+                        annotations=self._annotations(order),
                     )
             except RightEnded:
                 if not self.right.is_held:
@@ -242,6 +245,7 @@ class KubernetesWriter:
         self._observer.bound(time.monotonic() - since)
         self._bound(pod.uid)
         self._notes.pop(pod.uid, None)
+        self._queued.discard(pod.uid)
         self._refusals.pop(pod.uid, None)
         if self._writes_events:
             text = f"Successfully assigned {pod.namespace}/{pod.name} to {order.node}"
@@ -249,8 +253,10 @@ class KubernetesWriter:
                 self._write(lambda: self._event(pod, "Normal", "Scheduled", "Binding", text))
             )
 
-    def _annotations(self) -> dict[str, str]:
-        annotations = {PLACED_BY: self._name}
+    def _annotations(self, order: BindOrder) -> dict[str, str]:
+        annotations = {**order.annotations, PLACED_BY: self._name}
+        if order.pod.uid in self._queued or QUEUE in order.pod.metadata.annotations:
+            annotations |= reached_node(order.node)
         if self.right.fencing is not None:
             annotations[FENCING] = str(self.right.fencing)
         return annotations
@@ -320,6 +326,34 @@ class KubernetesWriter:
 
     # Notes for people.
 
+    def annotate(self, pod: Pod, annotations: dict[str, str | None], message: str) -> None:
+        """Tells a pod where it stands in the queue of a node. `message` is for its condition; empty: it
+        stays as it is."""
+        if annotations.get(QUEUE):
+            self._queued.add(pod.uid)
+        else:
+            self._queued.discard(pod.uid)
+        self._spawn(self._write(lambda: self._annotate(pod, annotations, message)))
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone."""
+        self._queued.discard(uid)
+
+    async def _annotate(self, pod: Pod, annotations: dict[str, str | None], message: str) -> None:
+        # Who may write a pod's status may annotate it by the way. A pod that has been bound meanwhile is
+        # left alone.
+        version = pod.metadata.resource_version
+        metadata = {"uid": pod.uid, "resourceVersion": version, "annotations": annotations}
+        status = {"conditions": [_unscheduled(message, "Unschedulable")]} if message else {}
+        await self._client.patch(
+            PODS,
+            pod.name,
+            {"metadata": metadata, "status": status},
+            pod.namespace,
+            form=PatchForm.STRATEGIC,
+            subresource="status",
+        )
+
     def note_waiting(self, pod: Pod, message: str, reason: str = "Unschedulable") -> None:
         """Why the pod has no node: as its condition, and as an event."""
         note = self._notes.get(pod.uid)
@@ -340,13 +374,7 @@ class KubernetesWriter:
     async def _set_unscheduled(
         self, pod: Pod, message: str, reason: str, more: dict[str, str]
     ) -> None:
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": reason,
-            "message": message,
-            "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
+        condition = _unscheduled(message, reason)
         await self._client.patch(
             PODS,
             pod.name,
@@ -383,3 +411,13 @@ class KubernetesWriter:
             },
         }
         await self._client.create(EVENTS, body, pod.namespace)
+
+
+def _unscheduled(message: str, reason: str) -> dict[str, str]:
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }

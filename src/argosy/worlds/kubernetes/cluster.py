@@ -7,11 +7,8 @@ bound counts where it is, whoever bound it.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
-
-import msgspec
 
 from argosy.kubernetes.objects import (
     Namespace,
@@ -21,70 +18,29 @@ from argosy.kubernetes.objects import (
     Pod,
 )
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job
-from argosy.model.machines import Machine
-from argosy.model.resources import Resources
-from argosy.worlds.kubernetes.node_machines import AccountedResources, rules_of_node
-from argosy.worlds.kubernetes.pod_index import PodIndex
-from argosy.worlds.kubernetes.pod_jobs import exit_code_of, has_ended, job_of_pod, kind_of
-from argosy.worlds.kubernetes.priorities import HIGHEST, Precedences
-from argosy.worlds.kubernetes.room import NodeRoom, least_of
-from argosy.worlds.kubernetes.rulebook import Rulebook, describe_obstacle
-from argosy.worlds.kubernetes.shapes import PodShapes, has_changed
+from argosy.worlds.kubernetes.node_machines import rules_of_node
+from argosy.worlds.kubernetes.placed_pods import PlacedPods
+from argosy.worlds.kubernetes.pod_jobs import exit_code_of, has_ended
+from argosy.worlds.kubernetes.priorities import Precedences
+from argosy.worlds.kubernetes.rulebook import describe_obstacle
+from argosy.worlds.kubernetes.shapes import has_changed
 from argosy.worlds.kubernetes.tracked import (
-    BindOrder,
-    ClusterOrder,
+    PLACED,
+    UNDECIDED,
+    UNTOLD,
     EvictOrder,
     NominateOrder,
     PodState,
-    PodWorld,
     TrackedPod,
 )
 from argosy.worlds.kubernetes.unsupported import TOO_MANY_RESOURCES, obstacles_to_scheduling
-from argosy.worlds.kubernetes.volumes import KnownVolumes
 
-#: Who placed what was there already.
-KUBERNETES: Final = "kubernetes"
 #: Refusals in a row after which a pod rests.
 MOST_REFUSALS: Final = 5
 
 
-class PodCluster:
-    """`world` gives the live world, which may be built anew. `is_ours` says which pods are scheduled
-    here, and `route` which kind of job a pod is."""
-
-    def __init__(
-        self,
-        world: Callable[[], PodWorld],
-        is_ours: Callable[[Pod], bool],
-        route: Callable[[Pod], str] = kind_of,
-    ) -> None:
-        self._world = world
-        self._is_ours = is_ours
-        self._route = route
-        self.rulebook = Rulebook(lambda *mark: world().mark(*mark))
-        self.pods: dict[str, TrackedPod] = {}
-        self.orders: deque[ClusterOrder] = deque()
-        #: Pods whose status should say why they are not scheduled at all.
-        self.refused: deque[TrackedPod] = deque()
-        self._index = PodIndex()
-        self._known_volumes = KnownVolumes()
-        self._shapes = PodShapes(self.rulebook, self._known_volumes, is_ours)
-        self._precedences = Precedences()
-        self._room = NodeRoom()
-        #: Pods that wait until others have left their node.
-        self._held: dict[str, dict[str, None]] = defaultdict(dict)
-        #: Pods on nodes that are not known yet.
-        self._homeless: dict[str, dict[str, None]] = defaultdict(dict)
-        #: Pods whose jobs ask for less than they do, because their nodes are overcommitted.
-        self._clamped: dict[str, dict[str, None]] = defaultdict(dict)
-        self._accounted = AccountedResources()
-        #: Jobs that are new, and not submitted yet.
-        self._fresh: list[Job] = []
-        self._cancelled: list[str] = []
-        self._stale: list[TrackedPod] = []
-        self._protected: dict[str, None] = {}
-        self._resting: list[TrackedPod] = []
+class PodCluster(PlacedPods):
+    """All that is told of a cluster, and what becomes of it."""
 
     # What the API says.
 
@@ -120,9 +76,6 @@ class PodCluster:
                 self._renew(tracked)
                 self._consider(tracked)
 
-    def machine_of(self, node: Node) -> Machine:
-        return self._accounted.machine_of(node)
-
     def set_node(self, node: Node) -> None:
         before, world = self.rulebook.nodes.get(node.name), self._world()
         machine = self.machine_of(node)
@@ -131,6 +84,7 @@ class PodCluster:
             if not world.has_machine(node.name):
                 world.add_machine(machine)
             self.rulebook.set_node(node)
+            self.second_looks.note([node.name])
             for uid in list(self._homeless.pop(node.name, ())):
                 self._adopt(self.pods[uid], node.name)
             return
@@ -184,7 +138,7 @@ class PodCluster:
             self._renew(tracked)
         if pod.spec.node_name:
             self._seen_on_node(tracked, before)
-        elif tracked.state in _UNDECIDED and not self._is_ours(pod):
+        elif tracked.state in UNDECIDED and not self._is_ours(pod):
             # Its scheduler is not in the fleet any more.
             self._drop(tracked)
         elif pod.metadata.deletion_timestamp is not None:
@@ -239,44 +193,6 @@ class PodCluster:
         elif tracked.node:
             self._count_anew(tracked)
 
-    def _count_anew(self, tracked: TrackedPod) -> None:
-        """Pods on their way out do not count when others are spread."""
-        self.rulebook.leave(tracked.uid)
-        counted = self.rulebook.counted(tracked.pod, tracked.needs.counted.brings)
-        needs = msgspec.structs.replace(tracked.needs, counted=counted)
-        self.rulebook.put(tracked.uid, needs, tracked.node)
-
-    def _adopt(self, tracked: TrackedPod, node: str, instead_of: Sequence[int] = ()) -> None:
-        """The pod is on the node, whoever put it there; tries `instead_of` which it is do not start."""
-        world = self._world()
-        self.know_resources(tracked.request)
-        tracked.state, tracked.node = PodState.BOUND, node
-        self._take_room(tracked)
-        self.rulebook.put(tracked.uid, tracked.needs, node)
-        job = self._job(tracked, tracked.request)
-        refusal = world.adopt(job, node, KUBERNETES, instead_of)
-        if refusal is not None:
-            # The node is overcommitted: the pod gets what is left.
-            least = least_of(tracked.request, world.free_on(node))
-            job = self._job(tracked, least)
-            refusal = world.adopt(job, node, KUBERNETES)
-            self._clamped[node][tracked.uid] = None
-        if refusal is None:
-            self._index.give_job(tracked, job.id)
-
-    def _job(self, tracked: TrackedPod, request: Resources) -> Job:
-        pod = tracked.pod
-        base = f"{pod.namespace}.{pod.name}"
-        name, number = base, 1
-        # A name that the server has made up does not come again, except for what the world has seen.
-        is_new = bool(pod.metadata.generate_name) and not tracked.required
-        while not is_new and self._world().job_seq(name) is not None:
-            number += 1
-            name = f"{base}~{number}"
-        requires = tracked.required = dict(tracked.needs.attributes)
-        job = job_of_pod(pod, name, self._route(pod), request, requires, self._precedences)
-        return msgspec.structs.replace(job, precedence=HIGHEST) if tracked.is_protected else job
-
     def _consider(self, tracked: TrackedPod) -> None:
         """A pod without a node: submits it, unless something stands in the way."""
         pod = tracked.pod
@@ -289,33 +205,6 @@ class PodCluster:
             self.refused.append(tracked)
             return
         self._submit(tracked)
-
-    def _submit(self, tracked: TrackedPod) -> None:
-        world = self._world()
-        job = self._job(tracked, tracked.request)
-        tracked.state = PodState.WAITING
-        self._index.give_job(tracked, job.id)
-        self._fresh.append(job)
-        if not tracked.needs.is_plain or self.rulebook.is_counted(tracked.needs.counted):
-            # The next pod is decided on with this one in its place.
-            self.flush()
-            world.settle()
-
-    def flush(self) -> None:
-        """Submits what is new: to be called after changes."""
-        if self._fresh:
-            fresh, self._fresh = self._fresh, []
-            self._world().submit_all(fresh)
-
-    def know_resources(self, request: Resources) -> bool:
-        """Whether all that is asked for can be accounted for; nodes tell of it from now on."""
-        new = self._accounted.learn(request)
-        for node in self.rulebook.nodes.values() if new else ():
-            if any(name in node.status.allocatable for name in new or ()):
-                capacity = self._accounted.capacity_of(node)
-                self._room.set_capacity(node.name, capacity)
-                self._world().fit_machine(node.name, capacity)
-        return new is not None
 
     def _over(self, tracked: TrackedPod, pod: Pod) -> None:
         """The pod has ended, and its node is free of it, though the object is still there."""
@@ -345,51 +234,16 @@ class PodCluster:
             self._release_held(node)
             self._unclamp(node)
 
-    def _end_try(self, tracked: TrackedPod) -> None:
-        number = self._index.take_try(tracked)
-        if number is not None:
-            self._world().gone(number)
-
-    def _undo_claim(self, tracked: TrackedPod) -> None:
-        self.rulebook.leave(tracked.uid)
-        self._held[tracked.node].pop(tracked.uid, None)
-        if tracked.takes_room:
-            tracked.takes_room = False
-            self._room.give_back(tracked.node, tracked.request)
-        tracked.node = ""
-
-    def _cancel(self, tracked: TrackedPod) -> None:
-        job = self._index.take_job(tracked)
-        if job:
-            self.flush()
-            self._world().cancel(job)
-
-    def _unclamp(self, node: str) -> None:
-        """Room has become free on a node: what was overcommitted may be accounted for in full."""
-        for uid in list(self._clamped.pop(node, ())):
-            tracked = self.pods.get(uid)
-            if tracked is not None and tracked.state is PodState.BOUND:
-                self._adopt_anew(tracked)
-
     # Room on nodes.
 
-    def _take_room(self, tracked: TrackedPod) -> None:
-        if not tracked.takes_room:
-            tracked.takes_room = True
-            self._room.take(tracked.node, tracked.request)
-
     def _release_held(self, node: str) -> None:
+        self.second_looks.note([node])
         for uid in list(self._held.get(node, ())):
             tracked = self.pods[uid]
             if not self._room.fits(node, tracked.request):
                 return
             del self._held[node][uid]
             self._bind(tracked)
-
-    def _bind(self, tracked: TrackedPod) -> None:
-        tracked.state = PodState.BINDING
-        self._take_room(tracked)
-        self.orders.append(BindOrder(tracked.pod, tracked.node))
 
     # What the world decides.
 
@@ -424,7 +278,7 @@ class PodCluster:
             if tracked.node in self.rulebook.nodes:
                 tracked.state = PodState.LEAVING
                 self.orders.append(EvictOrder(tracked.pod, why))
-        if why in _UNTOLD and tracked.state is PodState.WAITING:
+        if why in UNTOLD and tracked.state is PodState.WAITING:
             self._stale.append(tracked)
 
     def follow_up(self) -> None:
@@ -448,11 +302,33 @@ class PodCluster:
         self.flush()
 
     def look_again(self) -> None:
-        """To be called now and then: pods that were refused too often get another chance."""
+        """To be called now and then: pods that were refused too often get another chance, and those for
+        which there may be room by now."""
         resting, self._resting = self._resting, []
         for tracked in resting:
             if tracked.uid in self.pods and tracked.state is PodState.OUTSIDE:
                 self._consider(tracked)
+        if self.second_looks.are_due:
+            for tracked in self.second_looks.take(self._queued()):
+                self._cancel(tracked)
+                self._submit(tracked)
+
+    def _queued(self) -> dict[str, str]:
+        """The nodes in whose queues jobs wait; each of these deserves a second look as well."""
+        queues = {}
+        for node, entries in self._world().queued().items():
+            for job, _ in entries:
+                queues[job] = node
+                self.waits(job)
+        return queues
+
+    def waits(self, job: str) -> TrackedPod | None:
+        """There is no node for the pod of this job, or none with room. Returns it if it is still so."""
+        tracked = self._index.of_job(job)
+        if tracked is None or tracked.state is not PodState.WAITING:
+            return None
+        self.second_looks.add(tracked)
+        return tracked
 
     def launch(self, number: int, job: str) -> bool:
         """A try begins: the pod is bound as soon as there is room. False if there is no such pod."""
@@ -526,18 +402,12 @@ class PodCluster:
     def has_protected(self) -> bool:
         return bool(self._protected)
 
-    def _adopt_anew(self, tracked: TrackedPod, instead_of: Sequence[int] = ()) -> None:
-        """A pod that is on its node needs another job there."""
-        self.rulebook.leave(tracked.uid)
-        self._cancel(tracked)
-        self._adopt(tracked, tracked.node, instead_of)
-
     def of_job(self, job: str) -> TrackedPod | None:
         return self._index.of_job(job)
 
     @property
-    def has_resting(self) -> bool:
-        return bool(self._resting)
+    def needs_look(self) -> bool:
+        return bool(self._resting) or self.second_looks.are_due
 
     def has_try(self, number: int) -> bool:
         return self._index.of_try(number) is not None
@@ -567,7 +437,7 @@ class PodCluster:
             if not tracked.job:
                 continue
             has_claim = bool(tracked.node) and claims.get(tracked.job) == tracked.node
-            is_placed = tracked.state in _PLACED
+            is_placed = tracked.state in PLACED
             if tracked.state in (PodState.CLAIMED, PodState.HELD) and not has_claim:
                 self._undo_claim(tracked)
                 tracked.state = PodState.WAITING
@@ -578,8 +448,8 @@ class PodCluster:
             if self._index.of_job(job) is None:
                 world.cancel(job)
         # Those with a node first: what is submitted is decided on at once.
-        for tracked in sorted(lost, key=lambda each: each.state not in _PLACED):
-            if tracked.state in _PLACED:
+        for tracked in sorted(lost, key=lambda each: each.state not in PLACED):
+            if tracked.state in PLACED:
                 state = tracked.state
                 self.rulebook.leave(tracked.uid)
                 self._adopt(tracked, tracked.node)
@@ -587,9 +457,3 @@ class PodCluster:
             else:
                 self._submit(tracked)
         self.flush()
-
-
-#: Why claims are pushed off without their schedulers being told.
-_UNTOLD: Final = (Why.PREEMPTED, Why.MACHINE_GONE, Why.NO_ROOM)
-_PLACED: Final = (PodState.BOUND, PodState.BINDING)
-_UNDECIDED: Final = (PodState.OUTSIDE, PodState.WAITING)

@@ -16,6 +16,10 @@ PREFIX: Final = "argosy.dev/"
 KIND: Final = PREFIX + "kind"
 ESTIMATE: Final = PREFIX + "estimate"
 PLACED_BY: Final = PREFIX + "placed-by"
+SCHEDULER: Final = PREFIX + "scheduler"
+ENGINE: Final = PREFIX + "engine"
+WHY: Final = PREFIX + "why"
+WAITED: Final = PREFIX + "waited"
 
 _RUNS_TO_ITS_END: Final = ("Never", "OnFailure")
 
@@ -54,6 +58,7 @@ def job_of_pod(
     request: Resources,
     requires: dict[str, str],
     precedences: Precedences,
+    wishes: dict[str, int] | None = None,
 ) -> Job:
     metadata = pod.metadata
     estimate = estimate_of(pod)
@@ -61,6 +66,7 @@ def job_of_pod(
         count=1,
         request=request,
         requires=requires,
+        wishes=wishes or {},
         estimate=estimate,
         endless=estimate is None and pod.spec.restart_policy not in _RUNS_TO_ITS_END,
     )

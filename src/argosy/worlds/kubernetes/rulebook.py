@@ -17,6 +17,12 @@ import msgspec
 from argosy.kubernetes.objects import Node, NodeSelector, Pod
 from argosy.model.machines import MACHINE_GROUP
 from argosy.worlds.kubernetes.node_rules import NodeRules
+from argosy.worlds.kubernetes.pod_wishes import (
+    NodeWish,
+    has_soft_taint,
+    node_wishes,
+    pod_wishes,
+)
 from argosy.worlds.kubernetes.term_plans import (
     TermPlan,
     affinity_plans,
@@ -49,6 +55,9 @@ class PodNeeds(msgspec.Struct):
     brings: tuple[PodTerm, ...]
     counted: CountedPod
     attributes: dict[str, str]
+    #: What it would rather have, with weights; and the marks and terms for that.
+    wishes: dict[str, int] = {}
+    wished: tuple[PodTerm | RuleMark, ...] = ()
     #: The number of the last of the terms that pods bring by avoiding others which was looked at.
     avoiding_seen: int = 0
     #: How often the labels of namespaces had changed by then.
@@ -57,7 +66,7 @@ class PodNeeds(msgspec.Struct):
     @property
     def is_plain(self) -> bool:
         """Whether other pods do not matter to it."""
-        return not self.terms
+        return not self.terms and not any(isinstance(each, PodTerm) for each in self.wished)
 
 
 class _PlacedPod(msgspec.Struct):
@@ -66,10 +75,10 @@ class _PlacedPod(msgspec.Struct):
     counting: tuple[PodTerm, ...]
 
 
-class _RuleMark(msgspec.Struct):
+class RuleMark(msgspec.Struct):
     """Static rules, the name of their mark, the nodes that have it, and how many use it."""
 
-    rules: NodeRules
+    rules: NodeRules | NodeWish
     name: str
     admitted: set[str]
     users: int = 0
@@ -83,10 +92,12 @@ class Rulebook:
     def __init__(self, mark: Callable[[str, str, Sequence[str], bool], None]) -> None:
         self._mark = mark
         self.nodes: dict[str, Node] = {}
+        #: Whether there ever was a node that pods had better avoid.
+        self.has_soft_taints = False
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._namespace_changes = 0
         #: By the key of the rules.
-        self._rules: dict[bytes, _RuleMark] = {}
+        self._rules: dict[bytes, RuleMark] = {}
         self._terms: dict[str, PodTerm] = {}
         #: Names of terms, by the names and details of their plans.
         self._names: dict[tuple[str, bytes], str] = {}
@@ -112,6 +123,7 @@ class Rulebook:
         if before is not None:
             self._leave_domains(before)
         self.nodes[node.name] = node
+        self.has_soft_taints = self.has_soft_taints or has_soft_taint([node])
         self._enter_domains(node)
         for mark in self._rules.values():
             mark.reasons = None
@@ -209,6 +221,12 @@ class Rulebook:
         for is_open, group in by_openness.items():
             self._set_mark(term.name, having, group, is_open)
 
+    def members(self, group: str, sets: Iterable[str]) -> Iterable[str]:
+        """The nodes of sets that a mark was given to."""
+        if group == MACHINE_GROUP:
+            return sets
+        return [name for each in sets for name in self._members.get(group, {}).get(each, ())]
+
     def mark_all(self) -> None:
         """Makes all marks anew, for a host that knows none of them."""
         for mark in self._rules.values():
@@ -230,10 +248,16 @@ class Rulebook:
         return self._namespaces.get(namespace, {})
 
     def needs(
-        self, pod: Pod, volumes: Sequence[NodeSelector] = (), claims: Sequence[str] = ()
+        self,
+        pod: Pod,
+        volumes: Sequence[NodeSelector] = (),
+        claims: Sequence[str] = (),
+        *,
+        heeds_wishes: bool = False,
     ) -> PodNeeds:
         """What the pod requires. Until `release` it is one of the users of its rules and terms.
-        `volumes` say where its volumes can be used, and `claims` are those that it uses alone."""
+        `volumes` say where its volumes can be used, and `claims` are those that it uses alone.
+        `heeds_wishes` is whether its scheduler heeds what it would rather have."""
         rules = NodeRules.of(pod, volumes)
         family = self._terms_of(affinity_plans(pod, self._labels_of))
         self._relate(list(family.values()))
@@ -254,9 +278,22 @@ class Rulebook:
         self._use(mark)
         for term in (*needs.terms, *needs.brings):
             self._use(term)
+        if heeds_wishes:
+            self._add_wishes(needs, pod)
         self._add_avoiding(needs)
         self._tidy_up()
         return needs
+
+    def _add_wishes(self, needs: PodNeeds, pod: Pod) -> None:
+        for wish, weight in node_wishes(pod, has_soft_taints=self.has_soft_taints):
+            self._add_wish(needs, self._static(wish), weight)
+        for plan, weight in pod_wishes(pod, needs.rules):
+            self._add_wish(needs, self._term(plan), weight)
+
+    def _add_wish(self, needs: PodNeeds, wished: PodTerm | RuleMark, weight: int) -> None:
+        self._use(wished)
+        needs.wished = (*needs.wished, wished)
+        needs.wishes[wished.name] = needs.wishes.get(wished.name, 0) + weight
 
     def presence(self, pod: Pod, claims: Sequence[str] = ()) -> PodNeeds:
         """The same for a pod that is on its node and stays there: only what it brings matters."""
@@ -289,12 +326,12 @@ class Rulebook:
                 self._use(term)
         needs.avoiding_seen = self._avoiding_made
 
-    def _use(self, used: PodTerm | _RuleMark) -> None:
+    def _use(self, used: PodTerm | RuleMark) -> None:
         used.users += 1
         if used.users == 1:
             self._unused.pop(_key_of(used), None)
 
-    def _give_up(self, used: PodTerm | _RuleMark) -> None:
+    def _give_up(self, used: PodTerm | RuleMark) -> None:
         used.users -= 1
         if not used.users:
             self._unused[_key_of(used)] = None
@@ -336,24 +373,25 @@ class Rulebook:
 
     def release(self, needs: PodNeeds) -> None:
         """The pod no longer has to respect anything."""
-        for term in (*needs.terms, *needs.brings):
-            self._give_up(term)
+        for used in (*needs.terms, *needs.brings, *needs.wished):
+            self._give_up(used)
         mark = self._rules.get(needs.rules.key())
         if mark is not None and mark.name in needs.attributes:
             self._give_up(mark)
         self._tidy_up()
 
-    def _static(self, rules: NodeRules) -> _RuleMark:
+    def _static(self, rules: NodeRules | NodeWish) -> RuleMark:
         key = rules.key()
         known = self._rules.get(key)
         if known is None:
-            described = f"node rules: {rules.describe()}"
+            kind = "wish" if isinstance(rules, NodeWish) else "node rules"
+            described = f"{kind}: {rules.describe()}"
             taken = {mark.name for mark in self._rules.values()}
             name, number = described, 1
             while name in taken:
                 number += 1
                 name = f"{described} ({number})"
-            known = self._rules[key] = _RuleMark(rules, name, set())
+            known = self._rules[key] = RuleMark(rules, name, set())
             self._unused[key] = None
             allowed = [node.name for node in self.nodes.values() if rules.admits(node)]
             self._set_mark(name, known.admitted, allowed, True)
@@ -502,8 +540,8 @@ class Rulebook:
         return known
 
 
-def _key_of(used: PodTerm | _RuleMark) -> bytes | str:
-    return used.rules.key() if isinstance(used, _RuleMark) else used.name
+def _key_of(used: PodTerm | RuleMark) -> bytes | str:
+    return used.rules.key() if isinstance(used, RuleMark) else used.name
 
 
 _ENCODE = msgspec.json.Encoder(order="sorted").encode

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from argosy.kubernetes.objects import Pod
+from argosy.worlds.kubernetes.pod_wishes import has_wishes
 from argosy.worlds.kubernetes.requests import pod_request
 from argosy.worlds.kubernetes.rulebook import Rulebook
 from argosy.worlds.kubernetes.tracked import PodShape
@@ -26,6 +27,8 @@ class PodShapes:
         self._volumes = volumes
         self._is_ours = is_ours
         self._shapes: dict[bytes, PodShape] = {}
+        #: Whether the scheduler of a pod heeds what it would rather have.
+        self.heeds_wishes: Callable[[Pod], bool] = lambda pod: False
 
     def __len__(self) -> int:
         return len(self._shapes)
@@ -38,6 +41,8 @@ class PodShapes:
             if spec.volumes
             else ([], [])
         )
+        has_soft_taints = self._rulebook.has_soft_taints
+        heeds = is_ours and (has_soft_taints or has_wishes(pod)) and self.heeds_wishes(pod)
         key = _ENCODE(
             (
                 metadata.namespace,
@@ -53,13 +58,14 @@ class PodShapes:
                 volumes,
                 claims,
                 is_ours,
+                (heeds, heeds and has_soft_taints),
                 metadata.deletion_timestamp is not None,
             )
         )
         shape = self._shapes.get(key)
         if shape is None:
             needs = (
-                self._rulebook.needs(pod, volumes, claims)
+                self._rulebook.needs(pod, volumes, claims, heeds_wishes=heeds)
                 if is_ours
                 else self._rulebook.presence(pod, claims)
             )

@@ -93,10 +93,10 @@ def spread_plans(pod: Pod, rules: NodeRules) -> list[TermPlan]:
         each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == _MUST
     ]
     keys = tuple(sorted({each.topology_key for each in required}))
-    return [_spread_plan(pod, each, keys, rules) for each in required]
+    return [spread_plan(pod, each, keys, rules) for each in required]
 
 
-def _spread_plan(
+def spread_plan(
     pod: Pod, constraint: TopologySpreadConstraint, keys: tuple[str, ...], rules: NodeRules
 ) -> TermPlan:
     labels, key = pod.metadata.labels, constraint.topology_key

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -36,6 +36,7 @@ class PodWorld(Protocol):
     def fit_machine(self, name: str, capacity: Resources) -> None: ...
     def relabel_machine(self, machine: Machine) -> None: ...
     def free_on(self, machine: str) -> Resources: ...
+    def queued(self) -> Mapping[str, Sequence[tuple[str, int]]]: ...
 
 
 class PodState(Enum):
@@ -57,6 +58,12 @@ class PodState(Enum):
     BINDING = "binding"
     BOUND = "bound"
     LEAVING = "leaving"
+
+
+#: Why claims are pushed off without their schedulers being told.
+UNTOLD: Final = (Why.PREEMPTED, Why.MACHINE_GONE, Why.NO_ROOM)
+PLACED: Final = (PodState.BOUND, PodState.BINDING)
+UNDECIDED: Final = (PodState.OUTSIDE, PodState.WAITING)
 
 
 class PodShape(msgspec.Struct):
@@ -87,6 +94,8 @@ class TrackedPod(msgspec.Struct):
     takes_room: bool = False
     #: Whether a budget has kept it from being evicted lately: it makes room for nobody.
     is_protected: bool = False
+    #: What its binding tells of the decision.
+    annotations: dict[str, str] = {}
 
     @property
     def needs(self) -> PodNeeds:
@@ -102,8 +111,11 @@ class TrackedPod(msgspec.Struct):
 
 
 class BindOrder(msgspec.Struct, frozen=True):
+    """`annotations` are given to the pod."""
+
     pod: Pod
     node: str
+    annotations: dict[str, str] = {}
 
 
 class EvictOrder(msgspec.Struct, frozen=True):

@@ -1,16 +1,10 @@
-"""What pods may ask for that is not honoured here: what keeps a pod from being scheduled, and what is
-ignored."""
+"""What pods may ask for that keeps them from being scheduled here."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from argosy.kubernetes.objects import (
-    Affinity,
-    NodeAffinity,
-    Pod,
-    PodAffinity,
-)
+from argosy.kubernetes.objects import Pod
 from argosy.model.resources import MOST_DIMENSIONS
 from argosy.worlds.kubernetes.volumes import KnownVolumes
 
@@ -25,20 +19,3 @@ def obstacles_to_scheduling(pod: Pod, known: KnownVolumes) -> str:
     if pod.spec.resource_claims:
         return "it uses resource claims, which are not supported"
     return known.obstacle(pod)
-
-
-def ignored_wishes(pod: Pod) -> list[str]:
-    """Fields of the pod that make no difference here."""
-    spec = pod.spec
-    affinity = spec.affinity or Affinity()
-    ignored = []
-    for name, part in (
-        ("nodeAffinity", affinity.node_affinity or NodeAffinity()),
-        ("podAffinity", affinity.pod_affinity or PodAffinity()),
-        ("podAntiAffinity", affinity.pod_anti_affinity or PodAffinity()),
-    ):
-        if part.preferred_during_scheduling_ignored_during_execution:
-            ignored.append(f"spec.affinity.{name}.preferredDuringSchedulingIgnoredDuringExecution")
-    if any(each.when_unsatisfiable != "DoNotSchedule" for each in spec.topology_spread_constraints):
-        ignored.append("spec.topologySpreadConstraints with whenUnsatisfiable ScheduleAnyway")
-    return ignored

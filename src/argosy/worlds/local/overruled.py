@@ -19,7 +19,7 @@ from argosy.host.protocols import Deliberator
 from argosy.host.setup import HostSetup
 from argosy.model.errors import UnknownName
 from argosy.model.explanations import Explanation, Refusal, Why
-from argosy.model.jobs import Job, job_of
+from argosy.model.jobs import Job, index_of, job_of
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import FleetEntry
@@ -184,6 +184,17 @@ class OverruledWorld(LocalWorld):
         free = view.free(np.array([self.machine_number(name)], np.int32))[0].tolist()
         amounts = dict(zip(view.dimensions, free, strict=True))
         return Resources(amounts.pop("cpu"), amounts.pop("memory"), amounts)
+
+    def queued(self) -> dict[str, list[tuple[str, int]]]:
+        """What waits in the queues of machines, in the order of starting: jobs and the indices of their
+        tasks; -1 for a probe, which may be for any task."""
+        found: dict[str, list[tuple[str, int]]] = {}
+        names, jobs = self.projection.machines, self.host.jobs
+        rows = zip(*(column.tolist() for column in self.host.runtime.queued()), strict=True)
+        for job, task, machine in rows:
+            entry = jobs.job(job).id, -1 if task < 0 else index_of(task)
+            found.setdefault(names[machine].name, []).append(entry)
+        return found
 
     def relabel_machine(self, machine: Machine) -> None:
         number = self.machine_number(machine.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import astuple, replace
@@ -150,6 +150,9 @@ class JobRow(msgspec.Struct):
         )
 
 
+ChoiceRecord: TypeAlias = records.PlacedRecord | records.EnqueuedRecord | records.ProbedRecord
+
+
 class Projection:
     """The rows of jobs that are not over, and what the current turn has changed."""
 
@@ -170,6 +173,11 @@ class Projection:
         self._machine_changes: list[MachineChange] = []
         #: Jobs that the turn explained as waiting, and what the last explanation was.
         self.explained: dict[str, Explanation] = {}
+        #: If choices are kept: how tasks that were not launched yet came to their machines, and what
+        #: was told of their jobs' choices separately.
+        self.keeps_choices = False
+        self.choices: dict[tuple[str, int], ChoiceRecord] = {}
+        self.told: dict[str, Explanation] = {}
         #: Changes in the order in which they happened, except those of jobs.
         self._changes: list[ChangeNote] = []
         #: Tasks that run or wait at each machine: by its name, and `running` or `queued`.
@@ -226,10 +234,13 @@ class Projection:
                 row.scheduler = scheduler.split(":")[0]
                 for index, machine in zip(indices, machines, strict=True):
                     self._move(row, index, "running", at, self.machines[machine].name)
+                self._keep_choice(record)
             case records.EnqueuedRecord(at, job, indices, machines):
+                self._keep_choice(record)
                 for index, machine in zip(indices, machines, strict=True):
                     self._move(self.by_id[job], index, "queued", at, self.machines[machine].name)
             case records.ProbedRecord(at, job, indices):
+                self._keep_choice(record)
                 self._move_all(self.by_id[job], indices, "queued", at)
             case records.StartedRecord(at, tasks, machines):
                 for task, machine in zip(tasks, machines, strict=True):
@@ -265,11 +276,22 @@ class Projection:
             case records.ExplainedRecord(job=job, explanation=explanation):
                 self._mentioned.add(self.by_id[job].seq)
                 self.explained[job] = explanation
+                if self.keeps_choices and explanation.is_choice:
+                    self.told[job] = explanation
             case records.RefusedRecord(job=job):
                 self._mentioned.add(self.by_id[job].seq)
             case records.MachineRecord(at, change):
                 self._mentioned.add(MACHINES_SEQ)
                 self._changes.append(self._change_machine(change, at))
+
+    def _keep_choice(self, record: ChoiceRecord) -> None:
+        if self.keeps_choices:
+            for index in record.indices:
+                self.choices[record.job, index] = record
+
+    def take_choice(self, job: str, index: int) -> tuple[ChoiceRecord | None, Explanation | None]:
+        """How the task came to its machine, once, and what was told of it separately."""
+        return self.choices.pop((job, index), None), self.told.get(job)
 
     def _change_machine(self, change: MachineChange, at: int) -> MachineNote:
         self._machine_changes.append(change)
@@ -424,6 +446,9 @@ class Projection:
             if row.is_over:
                 self.has_forgotten = True
                 self.by_id.pop(row.job.id, None)
+                for index in row.tasks if self.keeps_choices else ():
+                    self.choices.pop((row.job.id, index), None)
+                self.told.pop(row.job.id, None)
                 self.by_number.pop(row.number, None)
         self._changed_jobs.clear()
         self._changed_tasks.clear()

@@ -32,7 +32,7 @@ def add_jobs(graph: Graph, submissions: Sequence[Submission], view: View, now: i
         owner = graph.owner_number(job.owner)
         new, _ = graph.roster.named(rows)
         for group, mine in job.tasks_by_group(new):
-            pool = graph.pools.get(group.request, group.requires, view)
+            pool = graph.pools.get(group.request, group.requires, view, preempts=job.preempts)
             shape = view.shape(group.request, group.tags, job.precedence)
             where = rows if len(mine) == len(rows) else graph.roster.rows(mine)
             groups.append(NewGroup(job, number, group, mine, where, pool.number, shape, owner))

@@ -1,4 +1,5 @@
-"""Pools: one aggregator for all tasks that ask for the same resources and attributes.
+"""Pools: one aggregator for all tasks that ask for the same resources and attributes, and may or may not
+preempt.
 
 A pool has arcs only to machines that can take such a task, directly or through racks: this is how hard
 requirements are kept. The number of arcs does not depend on how many jobs share a pool. Pools are stored
@@ -21,7 +22,7 @@ from argosy.model.resources import Resources
 from argosy.solvers.flow import FlowNetwork, Roster
 from argosy.solvers.flow.arrays import Numbers
 
-PoolKey = tuple[tuple[int, ...], tuple[tuple[str, str], ...]]
+PoolKey = tuple[tuple[int, ...], tuple[tuple[str, str], ...], bool]
 NO_ARC: Final = -1
 #: Larger than any flow.
 PLENTY: Final = 2**31 - 1
@@ -69,7 +70,9 @@ class Pools:
         self.costs = np.zeros((0, width), np.int64)
         self.steps = np.zeros((0, width), np.int64)
 
-    def get(self, request: Resources, requires: Mapping[str, str], view: View) -> Pool:
+    def get(
+        self, request: Resources, requires: Mapping[str, str], view: View, *, preempts: bool = True
+    ) -> Pool:
         # A resource that no machine has is treated as a required attribute that no machine has.
         apart = {
             f"resource {name}": str(amount)
@@ -78,7 +81,7 @@ class Pools:
         }
         if apart:
             requires = {**requires, **apart}
-        key = (request.within(view.dimensions), tuple(sorted(requires.items())))
+        key = (request.within(view.dimensions), tuple(sorted(requires.items())), preempts)
         return self._by_key.get(key) or self._open(key, requires, view)
 
     def _open(self, key: PoolKey, requires: Mapping[str, str], view: View) -> Pool:
@@ -92,7 +95,7 @@ class Pools:
             matrix[number] = 0
         self.arcs[number] = NO_ARC
         self._roster.open_pool(
-            number, pool.vertex, pool.request, np.empty(0, np.int32), bool(requires)
+            number, pool.vertex, pool.request, np.empty(0, np.int32), bool(requires), key[2]
         )
         self._add_racks(pool)
         self._by_key[key] = self.by_number[number] = pool

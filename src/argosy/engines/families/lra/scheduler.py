@@ -350,10 +350,14 @@ class LraScheduler(SerialScheduler, ABC):
             self._plan = None
             return [*effects, *self._set_timer(now)]
         self._is_allocating = True
+        # One that may push off nobody keeps those that it is placed with from doing so.
+        kills = self._lra.conflict == "kill" and all(
+            each.job.preempts for each in plan.applications
+        )
         transaction = Transaction(
             self._context.name,
             plan.claims,
-            preempt=self._lra.conflict == "kill",
+            preempt=kills,
             move=bool(plan.decision.moves),
         )
         return [*effects, Commit(-self._token, transaction, plan.decision.explanation)]

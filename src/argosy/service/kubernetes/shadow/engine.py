@@ -44,7 +44,7 @@ class ShadowedEngine:
         self.name = str(entry["name"])
         self.record = record
         self._since = since
-        self._overseer = PodOverseer(self.name)
+        self._overseer = PodOverseer(self.name, annotates=False)
         self.pods: PodCluster = self._overseer.pods
         prepare(self.pods, watches)
         cell = CellSpec(machines=tuple(map(self.pods.machine_of, watches.nodes.objects.values())))
@@ -129,7 +129,7 @@ class ShadowedEngine:
         self.tell(lambda pods: pods.remove_pod(pod.uid, by_itself=by_itself))
 
     def look_again(self) -> None:
-        if self.pods.has_resting:
+        if self.pods.needs_look:
             self.tell(lambda pods: pods.look_again())
 
     @property
@@ -188,7 +188,7 @@ class ShadowedEngine:
 
     def _turn_ended(self, seconds: float) -> None:
         for job, explanation in self._world.take_explained().items():
-            tracked = self.pods.of_job(job)
-            if tracked is not None and tracked.state is PodState.WAITING:
+            tracked = self.pods.waits(job)
+            if tracked is not None:
                 self._explained[tracked.uid] = explanation
         self._pump()
