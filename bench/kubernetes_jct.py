@@ -81,9 +81,7 @@ def tasks_of(pattern: str, seconds: float, seed: int, share: float) -> list[Task
         count += job.tasks
         if count >= wanted:
             break
-    single = list(
-        fanout.one_by_one(jobs, pattern, random.child("pattern"), burst=1_000_000)
-    )
+    single = list(fanout.one_by_one(jobs, pattern, random.child("pattern"), burst=1_000_000))
     raw = [(job.truth[0].duration(0) or 0) / 1e6 for job in single]
     durations = scaled(raw)
     mistakes = random.child("mistakes")
@@ -244,9 +242,7 @@ def measured(run: Run, tasks: Sequence[Task], slots: int) -> Figures:
         max(run.ended[each.name] for each in job) - min(run.created[each.name] for each in job)
         for job in counted
     )
-    waits = sorted(
-        run.bound[each.name] - run.created[each.name] for job in counted for each in job
-    )
+    waits = sorted(run.bound[each.name] - run.created[each.name] for job in counted for each in job)
     return Figures(
         len(jct), full / max(last - start, 1e-9), jct, waits, max(run.ended.values()) - began
     )
@@ -304,7 +300,11 @@ def compare(plane: ControlPlane, pattern: str, arguments: argparse.Namespace) ->
             name
             for at, size in enumerate(sizes)
             for name in plane.create_nodes(
-                1, name=f"{pattern.lower()}{turn}-{at}", cpu=str((8, 16, 32)[at % 3]), pods=size, wait=False
+                1,
+                name=f"{pattern.lower()}{turn}-{at}",
+                cpu=str((8, 16, 32)[at % 3]),
+                pods=size,
+                wait=False,
             )
         ]
         jobs = len({task.job for task in tasks})
@@ -314,9 +314,7 @@ def compare(plane: ControlPlane, pattern: str, arguments: argparse.Namespace) ->
             flush=True,
         )
         for scheduler in (PEER, OURS) if turn % 2 == 0 else (OURS, PEER):
-            figures = asyncio.run(
-                one_run(plane, scheduler, arguments.engine, tasks, sum(sizes))
-            )
+            figures = asyncio.run(one_run(plane, scheduler, arguments.engine, tasks, sum(sizes)))
             results[scheduler].append(figures)
             print(f"  {scheduler:<15} {line(figures)}", flush=True)
         plane.delete_nodes(nodes)

@@ -318,6 +318,8 @@ class KubernetesDriver:
             await asyncio.sleep(_LOOK_AGAIN)
             if self._pods.has_resting:
                 self._tell(self._pods.look_again)
+            if self._pods.has_places:
+                self._tell(self._pods.expire_places)
             if loop.time() - looked >= _KEPT_FOR:
                 looked = loop.time()
                 if self._pods.has_protected:
