@@ -149,8 +149,8 @@ class OverruledWorld(LocalWorld):
         replacing: str = "",
     ) -> Refusal | None:
         """A job of one task that runs already. Returns why there is no room for it. Tries `instead_of`
-        which it is there do not start, the job that it is `replacing` is cancelled, and nothing is decided
-        until it has their place."""
+        which it is there do not start, the job that it is `replacing` is cancelled, and nothing is
+        decided until it has their place."""
         self._check_new(job)
         self.settle()
         for number in instead_of:
