@@ -92,10 +92,11 @@ class ClusterWatches:
 
     async def complete(self) -> None:
         """Until all that there is has been read."""
-        await asyncio.gather(*(_complete(watch) for watch in self.all))
+        await asyncio.gather(*(complete(watch) for watch in self.all))
 
 
-async def _complete(watch: ObjectWatch[Any]) -> None:
+async def complete(watch: ObjectWatch[Any]) -> None:
+    """Until all that there is has been read."""
     async for batch in watch:
         if batch.is_complete:
             return
@@ -195,6 +196,10 @@ class KubernetesDriver:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.writer.close()
+
+    @property
+    def pods(self) -> PodCluster:
+        return self._pods
 
     @property
     def _world(self) -> OverruledWorld:
