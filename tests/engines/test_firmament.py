@@ -338,6 +338,22 @@ def test_tasks_migrate_when_that_pays_and_no_more_than_the_budget_in_a_round() -
     assert _moves(trial) == [2, 2, 2, 1]
 
 
+def test_no_more_tasks_migrate_in_a_minute_than_the_budget_allows() -> None:
+    spec = _unbalanced()
+    entry = msgspec.structs.replace(
+        spec.fleet[0], settings={**spec.fleet[0].settings, "moves_per_minute": 3}
+    )
+    trial = ConformanceRun(Firmament, msgspec.structs.replace(spec, fleet=(entry,)))
+    trial.require_all_finished()
+    moves = [
+        (line.at // SECOND, len(line.indices))
+        for line in trial.of(PlacedRecord, "a")
+        if line.at > 5 * SECOND
+    ]
+    # The machine is back after 10 s. The others follow when a minute is over, without anything else.
+    assert moves == [(10, 3), (70, 3), (130, 1)]
+
+
 def test_a_round_whose_moves_are_all_forbidden_is_not_repeated_until_something_happens() -> None:
     spec = _unbalanced()
     entry = msgspec.structs.replace(spec.fleet[0], settings={**spec.fleet[0].settings, "moves": 0})

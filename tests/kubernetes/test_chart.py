@@ -110,16 +110,27 @@ def test_helm_finds_no_fault_with_the_chart(helm: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_rights_are_these_and_no_others(render: Render) -> None:
-    documents = render()
-    found = {
+def rights(documents: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    return {
         (group, resource, verb)
         for rule in only(documents, "ClusterRole")["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert found == RIGHTS
+
+
+def test_growing_jobs_needs_rights_to_jobs(render: Render) -> None:
+    documents = render("growJobs=global-cap=0.6")
+    jobs = {("batch", "jobs", verb) for verb in ("list", "patch", "watch")}
+    assert rights(documents) == RIGHTS | jobs
+    container = only(documents, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert "--grow-jobs=global-cap=0.6" in container["args"]
+
+
+def test_the_rights_are_these_and_no_others(render: Render) -> None:
+    documents = render()
+    assert rights(documents) == RIGHTS
     assert not [each for each in documents if each["kind"] == "Role"]
 
 

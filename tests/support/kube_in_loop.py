@@ -18,6 +18,7 @@ from argosy.kubernetes.watching import ObjectWatch
 from argosy.service.kubernetes.rights import ElectionOptions
 from argosy.service.kubernetes.serving import KubernetesOptions, run_kubernetes
 from argosy.service.server import Server, ServerOptions
+from argosy.worlds.kubernetes.malleable import GrowthSettings
 
 
 @asynccontextmanager
@@ -27,6 +28,7 @@ async def scheduling(
     fleet: Sequence[dict[str, Any]] = ({"name": "omega", "engine": "omega"},),
     election: ElectionOptions | None = None,
     said: list[str] | None = None,
+    growth: GrowthSettings | None = None,
 ) -> AsyncIterator[Server]:
     """Runs until the block ends; `said` collects what it tells its operator."""
     started: asyncio.Future[Server] = asyncio.get_running_loop().create_future()
@@ -38,6 +40,7 @@ async def scheduling(
             server=ServerOptions(directory=Path(directory) / "s", host=None, is_lasting=False),
             name=name,
             election=election,
+            growth=growth,
         )
         running = asyncio.ensure_future(run_kubernetes(options, started.set_result, lines.append))
         await asyncio.wait({started, running}, return_when=asyncio.FIRST_COMPLETED)

@@ -22,6 +22,7 @@ class RecordedPodWorld:
         #: Jobs with their machines; and the numbers of tries.
         self.placed: dict[str, tuple[Job, str]] = {}
         self.tries: dict[int, str] = {}
+        self._moving: set[int] = set()
         self._used: set[str] = set()
         self._last = 0
 
@@ -32,9 +33,16 @@ class RecordedPodWorld:
             self.waiting[job.id] = job
 
     def adopt(
-        self, job: Job, machine: str, by: str, instead_of: Sequence[int] = ()
+        self,
+        job: Job,
+        machine: str,
+        by: str,
+        instead_of: Sequence[int] = (),
+        replacing: str = "",
     ) -> Refusal | None:
         assert job.id not in self._used
+        if replacing:
+            self.cancel(replacing)
         for number in instead_of:
             self.refuse_try(number, Why.STALE)
         if not self.fits(job, machine):
@@ -63,7 +71,10 @@ class RecordedPodWorld:
 
     def _forget(self, number: int) -> None:
         job = self.tries.pop(number, "")
-        self.placed.pop(job, None)
+        if number not in self._moving:
+            self.placed.pop(job, None)
+        elif job in self.placed:
+            self._launch(job)
 
     def refuse_try(self, number: int, why: Why) -> None:
         job = self.tries.pop(number, "")
@@ -146,6 +157,14 @@ class RecordedPodWorld:
         if name in self.placed:
             self._launch(name)
         return True
+
+    def move(self, name: str, machine: str) -> None:
+        """A scheduler moves what runs. It begins there when it has ended where it was."""
+        self.placed[name] = self.placed[name][0], machine
+        self._moving.update(number for number, job in self.tries.items() if job == name)
+        self.cluster.pushed_off(name, Why.MOVED)
+        self.cluster.claimed(name, machine)
+        self.cluster.follow_up()
 
     def _launch(self, name: str) -> None:
         self._last += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -101,6 +101,20 @@ DEFAULT_ENGINE: Final = "omega"
     help="Where the journal is kept.  [default: a directory that is removed at the end]",
 )
 @click.option(
+    "--queue",
+    type=click.Choice(["fcfs", "shortest-first"]),
+    default="fcfs",
+    show_default=True,
+    help="Which pod is next on a node for which several wait, with engines that choose nodes before "
+    "there is room (murmuration, sparrow): the first, or the one with the shortest argosy.dev/estimate.",
+)
+@click.option(
+    "--grow-jobs",
+    metavar="POLICY",
+    help="Give Jobs annotated argosy.dev/malleable more pods in parallel while there is room: "
+    "max-parallelism, global-cap=SHARE or relative-job-size=TIMES.  [default: never]",
+)
+@click.option(
     "--shadow",
     is_flag=True,
     help="Change nothing: report what each engine would have done with the pods that the cluster's own "
@@ -130,6 +144,8 @@ def command(
     lease_duration: int,
     identity: str | None,
     directory: Path | None,
+    queue: Literal["fcfs", "shortest-first"],
+    grow_jobs: str | None,
     shadow: bool,
     duration: str | None,
     listening: Listening,
@@ -158,8 +174,10 @@ def command(
 
     require_serve("argosy kubernetes")
 
+    from argosy.cli.kubernetes_growth import read_growth
     from argosy.kubernetes.kubeconfig import load_connection
     from argosy.kubernetes.leases import lease_settings
+    from argosy.model.machine_model import MachineModel
     from argosy.service.kubernetes.rights import ElectionOptions, own_identity
     from argosy.service.kubernetes.serving import KubernetesOptions, serve_kubernetes
     from argosy.service.server import ServerOptions
@@ -169,6 +187,7 @@ def command(
         if fleet is not None
         else [{"name": each, "engine": each} for each in engines or (DEFAULT_ENGINE,)]
     )
+    growth = None if grow_jobs is None else read_growth(grow_jobs)
     connection = load_connection(kubeconfig, context)
     if shadow:
         from argosy.cli.kubernetes_shadow import shadow_cluster
@@ -192,6 +211,8 @@ def command(
             writes_events=events,
             explains=explain,
             election=election if leader_elect else None,
+            machines=MachineModel(queue=queue),
+            growth=growth,
         )
         say = announce_json if output == "json" else announce
         serve_kubernetes(options, say, lambda line: note(f"argosy: {line}"))

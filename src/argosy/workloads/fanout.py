@@ -175,15 +175,15 @@ def by_pattern(
 
 
 def one_by_one(
-    jobs: Sequence[SimulatedJob], pattern: str, random: Random
+    jobs: Sequence[SimulatedJob], pattern: str, random: Random, *, burst: int = BURST
 ) -> Iterator[SimulatedJob]:
     """Each task as a job of its own, one after another at a pattern's rates, as a control plane creates
-    the pods of one job after another. The owner is the id of the job it is from. One period has the
-    peak."""
+    the pods of one job after another. The owner is the id of the job it is from. Another rate is drawn
+    every `burst` microseconds, and one such period has the peak."""
     rates, total = PATTERNS[pattern], sum(job.tasks for job in jobs)
-    periods = total / rates.mean * MICROS_PER_SECOND / BURST
+    periods = total / rates.mean * MICROS_PER_SECOND / burst
     busiest = random.child("peak").below(max(1, int(periods / 2)))
-    arrivals = _Rates(rates, random, BURST, busiest)
+    arrivals = _Rates(rates, random, burst, busiest)
     for job in jobs:
         for group, truth in zip(job.groups, job.truth, strict=True):
             one = structs.replace(group, count=1)

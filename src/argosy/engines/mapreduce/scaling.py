@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from argosy.cell import Draft, Rule, View
 from argosy.engines.api import Context
+from argosy.engines.mapreduce.policies import most_workers, shared_room
 from argosy.engines.mapreduce.prediction import History, Workers, best_addition, best_start
 from argosy.engines.shared.serial import SerialSettings
 from argosy.model.effects import Commit, Effect, Think, WakeMe
@@ -229,19 +230,19 @@ class Scaling:
 
     def _allowed(self, workers: Workers, count: int) -> int:
         """How many more workers than `count` the policy allows the job, regardless of room."""
-        most = workers.useful
-        if self._settings.policy == "relative-job-size":
-            most = min(most, int(self._settings.times * workers.job.tasks))
+        settings, asked = self._settings, workers.job.tasks
+        most = most_workers(settings.policy, settings.times, workers.useful, asked)
         return min(most - count, MOST_TASKS - workers.next_index)
 
     def _room(self, job: Job, view: View, taken: int = 0, pending: int = 0) -> int:
         """How many workers there is room for beside `taken` others, if all jobs under consideration and
         `pending` others share it."""
-        cap = self._settings.cap if self._settings.policy == "global-cap" else 1.0
-        used, capacity = view.used_total(), view.capacity_total()
-        fits = [
-            (int(cap * capacity[name]) - used[name]) // amount
-            for name, amount in job.groups[0].request.items()
-            if amount
-        ]
-        return max(0, min(fits, default=MOST_TASKS) - taken) // (1 + len(self._wanting) + pending)
+        return shared_room(
+            self._settings.policy,
+            self._settings.cap,
+            job.groups[0].request.items(),
+            view.used_total(),
+            view.capacity_total(),
+            1 + len(self._wanting) + pending,
+            taken,
+        )

@@ -93,10 +93,11 @@ class ClusterWatches:
 
     async def complete(self) -> None:
         """Until all that there is has been read."""
-        await asyncio.gather(*(_complete(watch) for watch in self.all))
+        await asyncio.gather(*(complete(watch) for watch in self.all))
 
 
-async def _complete(watch: ObjectWatch[Any]) -> None:
+async def complete(watch: ObjectWatch[Any]) -> None:
+    """Until all that there is has been read."""
     async for batch in watch:
         if batch.is_complete:
             return
@@ -197,6 +198,10 @@ class KubernetesDriver:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.writer.close()
+
+    @property
+    def pods(self) -> PodCluster:
+        return self._pods
 
     @property
     def _world(self) -> OverruledWorld:
@@ -322,6 +327,8 @@ class KubernetesDriver:
                 self._tell(self._pods.look_again)
             if self._overseer.annotates and self.writer.right.is_held:
                 self._queue_notes.write()
+            if self._pods.has_places:
+                self._tell(self._pods.expire_places)
             if loop.time() - looked >= _KEPT_FOR:
                 looked = loop.time()
                 if self._pods.has_protected:

@@ -11,7 +11,7 @@ from argosy.model.explanations import Why
 from argosy.service.kubernetes.driver import ClusterWatches
 from argosy.service.kubernetes.writer import KubernetesWriter
 from argosy.service.metrics import Histogram, head, label, metric
-from argosy.worlds.kubernetes.cluster import PodCluster
+from argosy.worlds.kubernetes.moves import RelocatingCluster
 from argosy.worlds.kubernetes.tracked import PodState, TrackedPod
 
 #: Pods that wait, by where they are: kube-scheduler's names of queues, and two of our own.
@@ -29,9 +29,11 @@ class KubernetesMetrics:
         self._bind_times = Histogram()
         self._refusals = 0
         self._evictions: Counter[str] = Counter()
-        self._parts: tuple[PodCluster, KubernetesWriter, ClusterWatches] | None = None
+        self._parts: tuple[RelocatingCluster, KubernetesWriter, ClusterWatches] | None = None
 
-    def attach(self, pods: PodCluster, writer: KubernetesWriter, watches: ClusterWatches) -> None:
+    def attach(
+        self, pods: RelocatingCluster, writer: KubernetesWriter, watches: ClusterWatches
+    ) -> None:
         """What is looked at when somebody asks."""
         self._parts = (pods, writer, watches)
 
@@ -96,6 +98,12 @@ class KubernetesMetrics:
                 label("reason", reason): self._evictions[reason]
                 for reason in sorted({"preempted", *self._evictions})
             },
+        )
+        yield from metric(
+            "scheduler_pods_moved_total",
+            "counter",
+            "Pods that were bound where room was kept for them, in the place of pods that were moved.",
+            {"": pods.moved},
         )
         yield from metric(
             "leader_election_master_status",

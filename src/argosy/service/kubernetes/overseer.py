@@ -16,7 +16,7 @@ from argosy.model.machines import Machine
 from argosy.model.scenario import FleetEntry
 from argosy.service.kubernetes.placements import placement_annotations
 from argosy.service.kubernetes.pod_fleet import PodFleet
-from argosy.worlds.kubernetes.cluster import PodCluster
+from argosy.worlds.kubernetes.moves import RelocatingCluster
 from argosy.worlds.kubernetes.tracked import PodState
 from argosy.worlds.local.overruled import GONE, OverruledWorld
 from argosy.worlds.local.processless import ProcesslessRunner
@@ -39,7 +39,7 @@ class PodOverseer(ProcesslessRunner[None]):
         self._world: OverruledWorld | None = None
         #: Otherwise all pods are somebody else's.
         self.is_leading = True
-        self.pods = PodCluster(self._current, self._is_ours, self._kind_of)
+        self.pods = RelocatingCluster(self._current, self._is_ours, self._kind_of)
         self.pods.heed_wishes(self._heeds_wishes)
 
     def connect(

@@ -13,8 +13,8 @@ from argosy.model.jobs import BATCH, SERVICE
 from argosy.model.scenario import FleetEntry, Takes
 from argosy.worlds.kubernetes.pod_jobs import kind_of
 
-#: The setting of engines that move what runs.
-_RESCHEDULE: Final = "reschedule"
+#: Settings of engines that move what runs, unless their entries say otherwise.
+_DEFAULTS: Final = {"reschedule": False, "moves_per_minute": 10}
 
 
 class PodFleet:
@@ -66,5 +66,5 @@ def _settled(entry: FleetEntry) -> dict[str, Any]:
     """The settings of an entry. Pods that run stay where they are unless it says otherwise: moving one
     means to evict it, and what a pod requires of its node is not required for it to stay."""
     names = {field.name for field in fields(find_engine(entry.engine).settings_type)}
-    defaults = {_RESCHEDULE: False} if _RESCHEDULE in names else {}
+    defaults = {name: value for name, value in _DEFAULTS.items() if name in names}
     return defaults | entry.settings

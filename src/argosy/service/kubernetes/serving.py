@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
+from argosy.kubernetes.batch import BATCH_JOBS, BatchJob
 from argosy.kubernetes.client import KubernetesClient
 from argosy.kubernetes.connection import Connection
 from argosy.kubernetes.failures import KubernetesError
 from argosy.kubernetes.kinds import PODS
 from argosy.kubernetes.leases import LeaderElection
 from argosy.kubernetes.requests import RequestSettings
+from argosy.kubernetes.watching import ObjectWatch
+from argosy.model.machine_model import MachineModel
 from argosy.model.scenario import CellSpec
 from argosy.scenarios.loader import read_fleet
-from argosy.service.kubernetes.driver import ClusterWatches, KubernetesDriver, prepare
+from argosy.service.kubernetes.driver import (
+    ClusterWatches,
+    KubernetesDriver,
+    complete,
+    prepare,
+)
+from argosy.service.kubernetes.job_growth import JobGrowth
 from argosy.service.kubernetes.kube_metrics import KubernetesMetrics
 from argosy.service.kubernetes.overseer import PodOverseer
 from argosy.service.kubernetes.rights import (
@@ -29,6 +38,7 @@ from argosy.service.kubernetes.rights import (
 )
 from argosy.service.server import Server, ServerOptions, raise_limits
 from argosy.workloads.tables import Misfit, path_text
+from argosy.worlds.kubernetes.malleable import GrowthSettings
 from argosy.worlds.local.turn import LocalCluster
 
 #: The scheduler of pods that leave the choice among the fleet to their kind.
@@ -51,6 +61,10 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True):
     explains: bool = True
     #: The lease that replicas stand for; none if this is the only one.
     election: ElectionOptions | None = None
+    #: How pods wait for nodes that engines with queues at machines have chosen.
+    machines: MachineModel = MachineModel()
+    #: How malleable Jobs are grown; not at all if none.
+    growth: GrowthSettings | None = None
 
 
 def serve_kubernetes(
@@ -85,7 +99,33 @@ async def run_kubernetes(
         metrics.attach(overseer.pods, driver.writer, watches)
         server.metrics.sections.append(metrics.lines)
         server.backend.checks.append(lambda: _lag(watches))
-        await _Replica(options, client, server, driver, log).run(ready)
+        async with contextlib.AsyncExitStack() as stack:
+            replica = _Replica(options, client, server, driver, log)
+            if options.growth is not None:
+                jobs = await stack.enter_async_context(ObjectWatch(client, BATCH_JOBS))
+                await complete(jobs)
+                replica.parts.append(_growth(options.growth, client, jobs, server, driver, log).run)
+            await replica.run(ready)
+
+
+def _growth(
+    settings: GrowthSettings,
+    client: KubernetesClient,
+    jobs: ObjectWatch[BatchJob],
+    server: Server,
+    driver: KubernetesDriver,
+    log: Callable[[str], None],
+) -> JobGrowth:
+    return JobGrowth(
+        client,
+        jobs,
+        driver.pods,
+        settings,
+        view=lambda: server.cluster.world.host.view,
+        now=lambda: server.cluster.world.now,
+        right=lambda: driver.writer.right,
+        log=log,
+    )
 
 
 def _server_options(
@@ -97,7 +137,7 @@ def _server_options(
         fleet = read_fleet(options.fleet, cell)
     except Misfit as misfit:
         raise misfit.error.located(field=path_text(misfit.path) or None) from None
-    cluster = LocalCluster(name="kubernetes", cell=cell, fleet=fleet)
+    cluster = LocalCluster(name="kubernetes", cell=cell, fleet=fleet, machines=options.machines)
     return replace(options.server, cluster=cluster)
 
 
@@ -123,6 +163,8 @@ class _Replica:
         self._driver = driver
         self._log = log
         self._has_lost = False
+        #: What else runs while it serves.
+        self.parts: list[Callable[[], Coroutine[Any, Any, None]]] = []
 
     async def run(self, ready: Callable[[Server], None]) -> None:
         tasks: list[asyncio.Task[None]] = []
@@ -130,6 +172,7 @@ class _Replica:
         def started() -> None:
             self._driver.start()
             tasks.append(asyncio.create_task(self._watch_driver()))
+            tasks.extend(asyncio.create_task(part()) for part in self.parts)
             if election is not None:
                 tasks.append(asyncio.create_task(self._take_part(election)))
             ready(self._server)

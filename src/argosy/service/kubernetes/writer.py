@@ -32,6 +32,7 @@ from argosy.kubernetes.meta import micro_time
 from argosy.kubernetes.objects import Pod
 from argosy.model.explanations import Why
 from argosy.service.kubernetes.rights import FENCING, LastingRight, WriteRight
+from argosy.worlds.kubernetes.moves import may_move
 from argosy.worlds.kubernetes.pod_jobs import PLACED_BY
 from argosy.worlds.kubernetes.queue_annotations import QUEUE, reached_node
 from argosy.worlds.kubernetes.tracked import (
@@ -153,6 +154,9 @@ class KubernetesWriter:
         match order:
             case BindOrder():
                 self._binds.put_nowait((time.monotonic(), order))
+            case EvictOrder(pod, Why.MOVED) if not may_move(pod):
+                # Nobody would make it anew.
+                asyncio.get_running_loop().call_soon(self._stayed, pod.uid)
             case EvictOrder():
                 self._spawn(self._evict(order))
             case NominateOrder(pod, node):

@@ -21,7 +21,12 @@ class PodWorld(Protocol):
 
     def submit_all(self, jobs: Iterable[Job]) -> None: ...
     def adopt(
-        self, job: Job, machine: str, by: str, instead_of: Sequence[int] = ()
+        self,
+        job: Job,
+        machine: str,
+        by: str,
+        instead_of: Sequence[int] = (),
+        replacing: str = "",
     ) -> Refusal | None: ...
     def cancel(self, name: str) -> int: ...
     def settle(self) -> None: ...

@@ -141,16 +141,24 @@ class OverruledWorld(LocalWorld):
         return super().job_seq(name)
 
     def adopt(
-        self, job: Job, machine: str, by: str, instead_of: Sequence[int] = ()
+        self,
+        job: Job,
+        machine: str,
+        by: str,
+        instead_of: Sequence[int] = (),
+        replacing: str = "",
     ) -> Refusal | None:
         """A job of one task that runs already. Returns why there is no room for it. Tries `instead_of`
-        which it is there do not start, and nothing is decided until it has their place."""
+        which it is there do not start, the job that it is `replacing` is cancelled, and nothing is
+        decided until it has their place."""
         self._check_new(job)
         self.settle()
         for number in instead_of:
             live = self.tries.get(number)
             if live is not None:
                 self.refuse(live.task, live.incarnation, Why.STALE)
+        if replacing:
+            self.host.cancel(self._open_row(replacing).number, None)
         refusal = self.host.place(job, self.machine_number(machine), by, _BIND)
         if refusal is None:
             self._added(job, None)

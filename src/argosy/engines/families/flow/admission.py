@@ -3,7 +3,8 @@
 If tasks differ in size, the flow may put more on a machine than fits, or preempt a task that is too
 small to make room. Then tasks of the highest precedence are admitted first, tasks of lower
 precedence in their way are preempted, and the rest waits for another round. A round moves and
-preempts at most `moves` running tasks, and none for a task that is not admitted.
+preempts at most `moves` running tasks, and none for a task that is not admitted; fewer if the limit per
+minute leaves fewer.
 """
 
 from __future__ import annotations
@@ -45,6 +46,6 @@ def admit(graph: Graph, wanted: Placements) -> FlowPlan:
             wanted.leaving,
             statistics.free,
             statistics.usable,
-            graph.settings.moves,
+            graph.most_moves,
         )
     )

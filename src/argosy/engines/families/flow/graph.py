@@ -69,6 +69,8 @@ class Graph:
         #: Of the cell when the round began.
         self._dimensions, self._free = view.dimensions, np.zeros(0, np.int64)
         self.statistics: ClusterStatistics | None = None
+        #: How many tasks the round may move and preempt.
+        self.most_moves = settings.moves
         #: Flows so far, and the work of the last that started from scratch.
         self._flows = 0
         self._scratch_scans = 0

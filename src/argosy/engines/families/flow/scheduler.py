@@ -26,6 +26,7 @@ from argosy.engines.families.flow.admission import FlowPlan
 from argosy.engines.families.flow.explaining import Explainer
 from argosy.engines.families.flow.gangs import RoundDecision, decide, gang_numbers
 from argosy.engines.families.flow.graph import Graph
+from argosy.engines.families.flow.move_budget import MoveBudget
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.tasks import NOWHERE
 from argosy.engines.shared.withdrawal import Withdrawal, added, failed, left, withdrawn
@@ -56,6 +57,7 @@ _CONFLICTS = frozenset(map(int, CONFLICTS))
 LONGEST_PAUSE: Final = 100_000
 _PAUSE_SHARE: Final = 100
 _PAUSE: Final = "pause"
+_BUDGET: Final = "budget"
 
 
 class RoundQuestion(Question, frozen=True):
@@ -86,6 +88,9 @@ class FlowScheduler:
         self._context = context
         self._graph: Graph | None = None
         self._explainer = Explainer(settings, context.random)
+        self._budget = MoveBudget(settings.moves_per_minute)
+        #: When moves that the budget cut are looked at again.
+        self._budget_at = -1
         #: Events since the last round began, and whether any of them is more than the end of tasks.
         self._inbox: list[Event] = []
         self._has_news = False
@@ -144,6 +149,9 @@ class FlowScheduler:
                 self._plan = None
             case TimerFired(name) if name == _PAUSE:
                 self._is_due = self._is_due or self._is_pausing
+            case TimerFired(name) if name == _BUDGET:
+                self._budget_at = -1
+                self._is_due = True
             case TimerFired() if now == self._timer_at:
                 self._timer_at = -1
                 if self._is_lent:
@@ -211,6 +219,7 @@ class FlowScheduler:
         # Labels may change without an event.
         self.graph.grow(view)
         self.graph.observe(view)
+        self.graph.most_moves = self._budget.left(now, self._settings.moves)
         self._round += 1
         self._began = now
         self._is_lent = True
@@ -234,7 +243,15 @@ class FlowScheduler:
             self._has_waited = False
             self._try_everywhere()
         self._explainer.begin()
-        return self._decided(view, now)
+        return (*self._decided(view, now), *self._await_budget(plan))
+
+    def _await_budget(self, plan: FlowPlan) -> Sequence[Effect]:
+        """Another round when more may be moved, if this one was cut short."""
+        more_at = self._budget.more_at
+        if not plan.is_cut or more_at is None or self._budget_at >= 0:
+            return ()
+        self._budget_at = more_at
+        return (WakeMe(more_at, _BUDGET),)
 
     def _take_inbox(self, view: View, now: int) -> list[int]:
         """Applies all events to the graph; returns the numbers of new jobs."""
@@ -319,6 +336,8 @@ class FlowScheduler:
         plan, graph = self._plan, self.graph
         assert plan is not None
         self._claims = None
+        moved = np.count_nonzero(graph.tasks["machine"][plan.rows] != NOWHERE)
+        self._budget.spend(int(moved) + len(plan.leaving), now)
         if len(plan.leaving) or len(plan.early):
             released = np.concatenate([plan.leaving, plan.early])
             kept = np.array(sorted({refusal.task for refusal in outcome.unreleased}), np.int64)

@@ -67,6 +67,8 @@ class FlowSettings(Settings, frozen=True):
     preemption: Cost = 500
     #: At most this many migrations and preemptions per round.
     moves: Annotated[int, Meta(ge=0, le=1_000_000)] = 1_000
+    #: At most this many in any minute; 0: no limit. What it cuts waits until the minute is over.
+    moves_per_minute: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     #: At most this many arcs from pools to machines in total; beyond, only the cheapest of each pool.
     most_arcs: Annotated[int, Meta(ge=1_000, le=100_000_000)] = 4_000_000
     #: Input of batch tasks (quincy).

@@ -1,0 +1,114 @@
+"""How many pods of a malleable job run in parallel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from argosy.model.resources import Resources
+from argosy.worlds.kubernetes.malleable import GrowthSettings, JobProgress, JobScaler
+
+SECOND = 1_000_000
+CAPACITY = {"cpu": 20_000, "memory": 0, "pods": 110}
+
+
+def job(**changes: Any) -> JobProgress:
+    """Two of twenty pods of one core run, and each is said to take a minute."""
+    usual: dict[str, Any] = {
+        "uid": "j",
+        "program": "one/j",
+        "request": Resources(1_000, 0, {"pods": 1}),
+        "asked": 2,
+        "wanted": 2,
+        "completions": 20,
+        "succeeded": 0,
+        "running": 2,
+        "waiting": 0,
+        "fits": 18,
+        "in_the_way": 0,
+        "estimate": 60 * SECOND,
+    }
+    return JobProgress(**(usual | changes))
+
+
+def used(cores: int) -> dict[str, int]:
+    return {"cpu": 1_000 * cores, "memory": 0, "pods": cores}
+
+
+def decide(
+    *jobs: JobProgress, cores: int = 2, is_crowded: bool = False, **settings: Any
+) -> dict[str, int]:
+    scaler = JobScaler(GrowthSettings(**settings))
+    return scaler.decide(jobs, used(cores), CAPACITY, 0, is_crowded=is_crowded)
+
+
+def test_a_job_gets_all_that_is_idle() -> None:
+    assert decide(job()) == {"j": 20}
+
+
+def test_a_job_gets_no_more_pods_than_it_has_completions_left() -> None:
+    assert decide(job(completions=12, succeeded=2)) == {"j": 10}
+
+
+def test_a_global_cap_leaves_the_rest_of_the_cluster_alone() -> None:
+    assert decide(job(), policy="global-cap", cap=0.5) == {"j": 10}
+    assert decide(job(), cores=11, policy="global-cap", cap=0.5) == {}
+
+
+def test_a_relative_job_size_is_a_multiple_of_what_was_asked_for() -> None:
+    assert decide(job(), policy="relative-job-size", times=3) == {"j": 6}
+
+
+def test_jobs_share_what_is_idle() -> None:
+    decided = decide(job(), job(uid="k"), cores=4)
+    assert decided == {"j": 10, "k": 10}
+
+
+def test_no_more_pods_are_wanted_than_fit_on_nodes_that_admit_them() -> None:
+    assert decide(job(fits=3)) == {"j": 5}
+
+
+def test_a_job_does_not_grow_before_all_its_pods_run() -> None:
+    assert decide(job(running=1)) == {}
+
+
+def test_a_job_of_which_nothing_is_known_does_not_grow() -> None:
+    assert decide(job(estimate=None)) == {}
+
+
+def test_short_work_is_not_worth_more_pods() -> None:
+    assert decide(job(estimate=SECOND // 10, completions=4)) == {}
+
+
+@pytest.mark.parametrize("reason", ["in_the_way", "waiting"])
+def test_a_job_gives_back_what_it_did_not_ask_for(reason: str) -> None:
+    grown = job(wanted=10, running=10)
+    assert decide(replace(grown, **{reason: 3})) == {"j": 7}
+    assert decide(replace(grown, **{reason: 50})) == {"j": 2}
+    assert decide(replace(job(), **{reason: 3}), is_crowded=True) == {}
+
+
+def test_nobody_grows_while_others_wait_for_room() -> None:
+    in_the_way = job(uid="k", wanted=4, running=4, in_the_way=1)
+    assert decide(job(), in_the_way, is_crowded=True) == {"k": 3}
+
+
+def test_how_long_a_pod_takes_is_learnt_from_the_job_itself() -> None:
+    scaler = JobScaler(GrowthSettings())
+    unknown = job(estimate=None, succeeded=5)
+    assert scaler.decide([unknown], used(2), CAPACITY, 0) == {}
+    assert scaler.decide([unknown], used(2), CAPACITY, 60 * SECOND) == {}
+    known = replace(unknown, succeeded=7)
+    assert scaler.decide([known], used(2), CAPACITY, 120 * SECOND) == {"j": 13}
+
+
+def test_the_next_run_of_a_program_takes_about_as_long_as_the_last() -> None:
+    scaler = JobScaler(GrowthSettings())
+    last = job(estimate=None)
+    scaler.decide([last], used(2), CAPACITY, 0)
+    scaler.decide([replace(last, succeeded=2)], used(2), CAPACITY, 60 * SECOND)
+    scaler.decide([], used(0), CAPACITY, 61 * SECOND)
+    again = job(uid="next", estimate=None)
+    assert scaler.decide([again], used(2), CAPACITY, 62 * SECOND) == {"next": 20}
