@@ -103,7 +103,7 @@ class Extraction {
 
   // Running tasks that the flow does not keep in place; the last to start are the first to go.
   void find_leaving() {
-    const Table<R>& runs = roster_.runs();
+    const Table<R>& runs = roster_.runs().table();
     for (Row run = 0; run < runs.used(); ++run) {
       const auto arc = static_cast<Arc>(runs[R::arc][run]);
       if (arc == none) continue;
@@ -171,8 +171,8 @@ class Extraction {
   }
 
   bool is_run(Row c, Number machine, Arc arc) const {
-    const Row run = roster_.run_of(c, machine);
-    return run >= 0 && roster_.runs()[R::arc][run] == arc;
+    const Row run = roster_.runs().find(c, machine);
+    return run >= 0 && roster_.runs().table()[R::arc][run] == arc;
   }
 
   // The machines that flow through a pool leads to: first for classes that prefer a rack, then in order.

@@ -3,6 +3,7 @@
 // An arc without capacity keeps its other terms, because no flow can use it. O(pools x machines given).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -36,6 +37,29 @@ struct PoolTable {
   std::size_t machines;
 };
 
+// Running tasks: the order in which they came is the order in which their machine filled up, so each run costs what
+// the next unit of its pool costs without it and those after it. Of equal tasks, the last to come is the first to
+// move, and every further one gains less.
+inline void set_run_terms(Roster& roster, std::span<const Number> pools,
+                          std::span<const Number> machines, const PoolTerms& terms) {
+  const Table<RunColumn>& runs = roster.runs().table();
+  for (std::size_t k = 0; k < machines.size(); ++k) {
+    const std::vector<Row>& there = roster.runs().on(machines[k]);
+    Number later = 0;
+    for (auto run = there.rbegin(); run != there.rend(); ++run) {
+      const Number pool = roster.classes()[ClassColumn::pool][runs[RunColumn::task_class][*run]];
+      const auto at = std::lower_bound(pools.begin(), pools.end(), pool);
+      if (at == pools.end() || *at != pool) continue;
+      const auto i = static_cast<std::size_t>(at - pools.begin());
+      const Number step = terms.steps(i, k), own = step * runs[RunColumn::tasks][*run];
+      const bool is_direct = runs[RunColumn::is_direct][*run] != 0;
+      roster.set_onward(*run, is_direct ? 0 : terms.costs(i, k) - later - own, is_direct ? 0 : step);
+      later += own;
+    }
+  }
+}
+
+// The pools are in order of their numbers.
 inline void set_pool_terms(Roster& roster, std::span<const Number> pools,
                            std::span<const Number> machines, std::span<const Number> racks,
                            const PoolTerms& terms, PoolTable& table) {
@@ -79,6 +103,7 @@ inline void set_pool_terms(Roster& roster, std::span<const Number> pools,
         net.add_stepped_arc(arc.tail, arc.head, static_cast<std::int32_t>(table.rooms[arc.at]),
                             table.costs[arc.at], table.steps[arc.at]);
   }
+  set_run_terms(roster, pools, machines, terms);
 }
 
 }  // namespace argosy::flow

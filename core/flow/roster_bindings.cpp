@@ -179,7 +179,8 @@ const std::vector<const char*> task_names{"number", "state", "machine", "task_cl
 const std::vector<const char*> class_names{"vertex",    "job",       "pool",       "owner", "pool_arc",
                                            "pool_cost", "wait_arc",  "wait_cost",  "preemption",
                                            "first",     "rows",      "pending",    "running", "parked"};
-const std::vector<const char*> run_names{"arc", "task_class", "machine", "count", "cost"};
+const std::vector<const char*> run_names{"arc",  "task_class", "machine", "count",
+                                         "cost", "is_direct",  "onward",  "step"};
 
 OutArray<std::int64_t> add_classes(Roster& self, const Numbers& jobs, const Numbers& pools,
                                    const Numbers& owners, const Numbers& shapes,
@@ -325,8 +326,8 @@ std::tuple<OutArray<std::int32_t>, OutArray<std::int64_t>, OutArray<std::int64_t
     const Place* place = self.place_of(h->other);
     if (place == nullptr || (place->machine == none && place->rack == none)) continue;
     const Arc arc = h->id / 2;
-    const Row run = place->machine == none ? -1 : self.run_of(task_class, place->machine);
-    if (run >= 0 && self.runs()[RunColumn::arc][run] == arc) continue;
+    const Row run = place->machine == none ? -1 : self.runs().find(task_class, place->machine);
+    if (run >= 0 && self.runs().table()[RunColumn::arc][run] == arc) continue;
     arcs.push_back(arc);
     places.push_back(place->machine == none ? -1 - place->rack : place->machine);
     costs.push_back(net.base_cost(arc));
@@ -383,11 +384,12 @@ void bind_roster(nb::module_& module) {
       .def(
           "__init__",
           [](Roster* self, Solver& solver, std::int32_t dimensions, bool reschedules,
-             std::int64_t migration) {
+             std::int64_t migration, bool drains) {
             require(dimensions > 0, "no dimensions");
-            new (self) Roster(solver.network(), dimensions, reschedules, migration);
+            new (self) Roster(solver.network(), dimensions, reschedules, migration, drains);
           },
           nb::arg("solver"), nb::arg("dimensions"), nb::arg("reschedules"), nb::arg("migration"),
+          nb::arg("drains"),
           nb::keep_alive<1, 2>())
       .def(
           "add_machines",
@@ -512,10 +514,10 @@ void bind_roster(nb::module_& module) {
         return column(self.classes(), class_names, name);
       }, nb::arg("name"))
       .def("runs", [](const Roster& self, const std::string& name) {
-        return column(self.runs(), run_names, name);
+        return column(self.runs().table(), run_names, name);
       }, nb::arg("name"))
       .def("run_of", [](const Roster& self, std::int64_t task_class, std::int64_t machine) {
-        return self.run_of(task_class, machine);
+        return self.runs().find(task_class, machine);
       }, nb::arg("task_class"), nb::arg("machine"))
       .def("preferences", &preferences, nb::arg("task_class"))
       .def("own", [](const Roster& self) {

@@ -33,7 +33,17 @@ enum class ClassColumn {
   parked,  // whether its waiting tasks are left out of the flow
   count
 };
-enum class RunColumn { arc, task_class, machine, tasks, cost, count };
+enum class RunColumn {
+  arc,
+  task_class,
+  machine,
+  tasks,
+  cost,       // of the first arc of the path that led to the machine, less the cost of migration
+  is_direct,  // whether that arc led to the machine itself
+  onward,     // of the rest of the path, for the first task; each further one costs `step` more
+  step,
+  count
+};
 
 struct JobRow {
   Number number = -1;
