@@ -42,6 +42,7 @@ class QuincyPolicy:
         self._cluster = cluster
         self._racks = cluster.racks
         self._data = LocalData(settings.data, cluster.racks)
+        self._others = np.empty(0, np.int64)
 
     def wishes(self, groups: Sequence[NewGroup]) -> Wishes:
         plain = plain_wishes(groups, self._settings)
@@ -104,10 +105,11 @@ class QuincyPolicy:
         return size // 2**10 * price // (blocks * (_GIB // 2**10))
 
     def gather(self, statistics: ClusterStatistics) -> None:
-        pass
+        self._others = statistics.pinned_tasks
 
     def sink_terms(self, machines: Numbers) -> ArcCosts:
-        return ArcCosts()
+        step = self._settings.evenness
+        return ArcCosts(step * self._others[machines], step)
 
     def pool_terms(self, requests: Numbers, machines: Numbers) -> ArcCosts:
         return ArcCosts()
