@@ -1,4 +1,4 @@
-// The arcs from pools to machines, directly or from the pool's racks, in bulk.
+// The arcs from pools to machines, directly or from one of the pool's aggregators, in bulk.
 //
 // An arc without capacity keeps its other terms, because no flow can use it. O(pools x machines given).
 #pragma once
@@ -59,9 +59,9 @@ inline void set_run_terms(Roster& roster, std::span<const Number> pools,
   }
 }
 
-// The pools are in order of their numbers.
+// The pools are in order of their numbers; `above` is the aggregator that leads to each machine, -1 if its pool does.
 inline void set_pool_terms(Roster& roster, std::span<const Number> pools,
-                           std::span<const Number> machines, std::span<const Number> racks,
+                           std::span<const Number> machines, std::span<const Number> above,
                            const PoolTerms& terms, PoolTable& table) {
   struct New {
     Vertex tail, head;
@@ -77,7 +77,8 @@ inline void set_pool_terms(Roster& roster, std::span<const Number> pools,
       const Arc arc = table.arcs[at];
       if (arc == none) {
         if (room == 0) continue;
-        const Vertex tail = pool.racks.empty() ? pool.vertex : pool.racks[racks[machines[k]]];
+        const Number aggregator = above[machines[k]];
+        const Vertex tail = aggregator == none ? pool.vertex : pool.aggregators[aggregator];
         added.push_back({tail, roster.machine_vertex(machines[k]), i, k, at});
         continue;
       }

@@ -82,7 +82,7 @@ class Roster {
   std::vector<Row> take_touched_machines() { return touched_machines_.take(); }
 
   void open_pool(Number number, Vertex vertex, std::span<const Number> request,
-                 std::span<const Vertex> racks, bool is_choosy) {
+                 bool is_choosy) {
     if (static_cast<std::size_t>(number) >= pools_.size()) pools_.resize(number + 1);
     PoolRow& pool = pools_[number];
     pool = PoolRow{};
@@ -91,17 +91,18 @@ class Roster {
     pool.is_choosy = is_choosy;
     pool.request.assign(request.begin(), request.end());
     pool.running.assign(machines(), 0);
-    add_racks(number, racks);
   }
-  // Adds vertices for racks that the pool had none for.
-  void add_racks(Number number, std::span<const Vertex> racks) {
-    for (const Vertex v : racks) {
-      place(v).rack = static_cast<std::int32_t>(pools_[number].racks.size());
-      pools_[number].racks.push_back(v);
+  // Adds aggregators between a pool and its machines, and arcs between them.
+  void add_aggregators(Number number, std::span<const Vertex> vertices, std::span<const Link> links) {
+    PoolRow& pool = pools_[number];
+    for (const Vertex v : vertices) {
+      place(v).aggregator = static_cast<std::int32_t>(pool.aggregators.size());
+      pool.aggregators.push_back(v);
     }
+    pool.links.insert(pool.links.end(), links.begin(), links.end());
   }
   void close_pool(Number number) {
-    for (const Vertex v : pools_[number].racks) places_[v] = Place{};
+    for (const Vertex v : pools_[number].aggregators) places_[v] = Place{};
     pools_[number] = PoolRow{};
   }
   bool has_pool(Number number) const {

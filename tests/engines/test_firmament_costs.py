@@ -118,3 +118,38 @@ def test_tasks_leave_a_full_machine_for_an_idle_one_until_both_are_as_busy(
     # In thousandths, the last of n tasks costs 125 n where it is, less 50 for moving, and 125 (m + 1) as
     # the next beside m others: four of the eight gain from moving.
     assert moved == [1] * 4
+
+
+@pytest.mark.parametrize("algorithm", ["cost-scaling", "local"])
+def test_removing_the_flow_of_ended_tasks_changes_no_cost(algorithm: str) -> None:
+    benches = [
+        Bench(linked_machines(4), policy="quincy", algorithm=algorithm, task_removal=removes)
+        for removes in (False, True)
+    ]
+    costs = []
+    for bench in benches:
+        for number in range(6):
+            bench.add(job(f"j{number}", 3, cpu=1_000))
+        costs.append([bench.round()])
+        bench.finish(bench.running()[:4])
+        costs[-1].append(bench.solve())
+        assert len(bench.running()) == 12
+    assert costs[0] == costs[1]
+
+
+def test_heuristics_of_the_solver_are_settings() -> None:
+    def scans(**heuristics: Any) -> int:
+        bench = Bench(
+            linked_machines(4),
+            policy="quincy",
+            algorithm="cost-scaling",
+            warm=False,
+            heuristics=heuristics,
+        )
+        for number in range(9):
+            bench.add(job(f"j{number}", 3, cpu=1_000))
+        bench.graph.observe(bench.view)
+        bench.graph.refresh(0)
+        return bench.graph.solve().scans
+
+    assert scans(alpha=2) != scans(alpha=9)

@@ -534,3 +534,35 @@ def test_mistakes_are_named_and_change_nothing() -> None:
             mistake()
     assert network.solve().cost == 1
     assert (network.vertices, network.arcs) == (2, 1)
+
+
+def test_the_race_relaxes_from_scratch_and_scales_costs_from_the_last_flow() -> None:
+    _, problem = quincy(QuincyShape(60, utilisation=0.9), seed=3)
+
+    def scans(algorithm: str, heuristics: Heuristics) -> int:
+        network = FlowNetwork.of(problem)
+        assert network.solve().is_optimal
+        return network.solve(algorithm, heuristics=heuristics).scans
+
+    usual = Heuristics()
+    # Nothing has changed: who starts from the last flow has nothing to do.
+    assert scans("relaxation", usual) == scans("cost-scaling", usual) == 0
+    assert scans("warm-race", usual) == 0
+    assert scans("race", usual) > 0
+
+
+@pytest.mark.parametrize("alpha", [2, 9, 1_024])
+def test_any_alpha_gives_the_optimum_and_other_work(alpha: int) -> None:
+    _, problem = quincy(QuincyShape(60, utilisation=1.05), seed=3)
+    found = [
+        FlowNetwork.of(problem).solve("cost-scaling", warm=False, heuristics=Heuristics(alpha=each))
+        for each in (16, alpha)
+    ]
+    assert found[0].cost == found[1].cost
+    assert found[0].scans != found[1].scans
+
+
+@pytest.mark.parametrize("alpha", [1, 1_025])
+def test_an_alpha_that_would_never_end_is_refused(alpha: int) -> None:
+    with pytest.raises(ValueError, match="alpha"):
+        FlowNetwork().solve("cost-scaling", heuristics=Heuristics(alpha=alpha))

@@ -56,6 +56,8 @@ def values_of(annotation: Any, default: Any, groups: Sequence[str]) -> list[Any]
         if GROUP_NAME in arguments:
             return ["", *groups]
         metas = [meta for meta in arguments[1:] if isinstance(meta, msgspec.Meta)]
+        if examples := [each for meta in metas for each in meta.examples or ()]:
+            return examples
         inside = values_of(arguments[0], default, groups)
         return [each for each in inside if _is_within(each, metas)]
     if annotation is bool:

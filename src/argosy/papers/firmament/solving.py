@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from argosy.model.budgets import WorkBudget
@@ -59,6 +60,19 @@ def scratch(point: ExperimentPoint) -> PointResult:
     _, network = network_of(point)
     solve = partial(network.solve, algorithm, warm=False, heuristics=chosen)
     return _result(*_repeated(lambda: solve(budget=WorkBudget(BUDGET))), network)
+
+
+def spread_of_scratch(point: ExperimentPoint) -> PointResult:
+    """Solves of several networks of the same kind, each from scratch."""
+    count = int(point.parameters["networks"])
+    solved = [
+        scratch(structs.replace(point, seed=point.seed + number))["seconds"]
+        for number in range(count)
+    ]
+    shares = {"p1": 1, "p25": 25, "seconds": 50, "p75": 75, "p99": 99, "largest": 100}
+    return PointResult(
+        {name: float(np.percentile(solved, share)) for name, share in shares.items()}
+    )
 
 
 def _repeated(solve: Callable[[], FlowSolution]) -> tuple[float, FlowSolution]:

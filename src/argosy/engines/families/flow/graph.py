@@ -53,9 +53,7 @@ class Graph:
         self._labels = view.labels_version
         self._add_machines()
         self.policy = make_policy(settings, self.cluster, view.dimensions)
-        self.pools = Pools(
-            self.network, self.roster, self.cluster, view, has_racks=self.policy.has_racks
-        )
+        self.pools = Pools(self.network, self.roster, self.cluster, view, self.policy)
         self.tasks = RosterColumns(self.roster.tasks)
         self.classes = RosterColumns(self.roster.classes)
         self.runs = RosterColumns(self.roster.runs)
@@ -209,6 +207,7 @@ class Graph:
         )
         self.policy.gather(self.statistics)
         set_rooms(self, self.statistics)
+        self.pools.set_links()
         self._set_owners()
         self.roster.age(now, self.policy.second_price())
         self.network.balance(self.sink)

@@ -36,7 +36,10 @@ class DataSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: Annotated[int, Meta(ge=0, le=2**31)] = 0
 
 
-PolicyName = Literal["load-spreading", "quincy", "network-aware", "multi-dimensional"]
+#: A built-in policy, or an installed one.
+PolicyName = Annotated[
+    str, Meta(examples=["load-spreading", "quincy", "network-aware", "multi-dimensional"])
+]
 
 
 class FlowSettings(Settings, frozen=True):
