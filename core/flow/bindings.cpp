@@ -22,6 +22,8 @@ namespace {
 using Handles = InArray<std::int32_t>;
 using Numbers = InArray<std::int64_t>;
 
+constexpr std::int64_t alpha_limit = 1'024;
+
 [[noreturn]] void refuse(const std::string& what, std::size_t row) {
   throw nb::value_error((what + " (row " + std::to_string(row) + ")").c_str());
 }
@@ -189,12 +191,14 @@ void set_supplies(Solver& self, const Handles& vertices, const Numbers& supplies
 // The last is how many microseconds it took; negative unless the budget measures that.
 std::tuple<Status, Algorithm, std::int64_t, std::int64_t> solve(
     Solver& self, Algorithm algorithm, bool warm, Budget* budget, const Stop* stop,
-    bool arc_prioritisation, bool price_refine, bool fresh_prices, bool short_searches) {
+    bool arc_prioritisation, bool depth_first, bool price_refine, bool fresh_prices,
+    bool short_searches, std::int64_t alpha) {
+  if (alpha < 2 || alpha > alpha_limit) throw nb::value_error("an alpha beyond 2 to 1,024");
   nb::gil_scoped_release unlocked;
   const std::int64_t began = budget == nullptr ? -1 : budget->elapsed();
   const Outcome outcome = self.solve(algorithm, warm, budget, stop,
-                                     Heuristics{arc_prioritisation, price_refine, fresh_prices,
-                                                short_searches});
+                                     Heuristics{arc_prioritisation, depth_first, price_refine,
+                                                fresh_prices, short_searches, alpha});
   const std::int64_t took = began < 0 ? -1 : budget->elapsed() - began;
   return {outcome.status, outcome.algorithm, outcome.scans, took};
 }
@@ -246,7 +250,8 @@ void bind_flow(nb::module_& module) {
       .value("RELAXATION", Algorithm::relaxation)
       .value("COST_SCALING", Algorithm::cost_scaling)
       .value("CYCLE_CANCELLING", Algorithm::cycle_cancelling)
-      .value("RACE", Algorithm::race);
+      .value("RACE", Algorithm::race)
+      .value("WARM_RACE", Algorithm::warm_race);
   nb::enum_<Status>(module, "FlowStatus", nb::is_arithmetic())
       .value("OPTIMAL", Status::optimal)
       .value("INFEASIBLE", Status::infeasible)
@@ -310,8 +315,8 @@ void bind_flow(nb::module_& module) {
           },
           nb::arg("arcs"))
       .def("solve", &solve, nb::arg("algorithm"), nb::arg("warm"),
-           nb::arg("budget").none(), nb::arg("stop").none(), nb::arg("arc_prioritisation"), nb::arg("price_refine"),
-           nb::arg("fresh_prices"), nb::arg("short_searches"))
+           nb::arg("budget").none(), nb::arg("stop").none(), nb::arg("arc_prioritisation"), nb::arg("depth_first"),
+           nb::arg("price_refine"), nb::arg("fresh_prices"), nb::arg("short_searches"), nb::arg("alpha"))
       .def("way", &cheapest_way, nb::arg("starts"), nb::arg("entries"), nb::arg("closed"),
            nb::arg("target"))
       .def("reset", [](Solver& self) { self.network().reset(); })

@@ -31,8 +31,9 @@ namespace argosy::flow {
 
 class CostScaling {
  public:
-  CostScaling(Network& network, bool tries_prices, bool fits_fresh)
-      : net_(network), tries_prices_(tries_prices), fits_fresh_(fits_fresh) {}
+  // Each phase divides e by `alpha`, at least 2.
+  CostScaling(Network& network, bool tries_prices, bool fits_fresh, Cost alpha)
+      : net_(network), tries_prices_(tries_prices), fits_fresh_(fits_fresh), alpha_(alpha) {}
 
   Status run(Control& control) { return scale_down(control, net_.vertices() + 1); }
 
@@ -60,7 +61,6 @@ class CostScaling {
     return status;
   }
 
-  static constexpr Cost divisor = 16;
   static constexpr std::ptrdiff_t fetch_ahead = 12;
   // Arcs scanned, in multiples of the number of arcs, after which a small change is treated as a large one.
   static constexpr std::int64_t patience = 16;
@@ -79,7 +79,7 @@ class CostScaling {
   Status scale_through(Control& control) {
     Status status = Status::optimal;
     do {
-      epsilon_ = std::max<Cost>(1, epsilon_ / divisor);
+      epsilon_ = std::max<Cost>(1, epsilon_ / alpha_);
       if (!tries_prices_ || !price_refine(control)) status = refine(control);
     } while (status == Status::optimal && epsilon_ > 1);
     return status;
@@ -94,7 +94,7 @@ class CostScaling {
     const Status status = refine(trial);
     const bool may_go_on = control.take_over(trial);
     is_too_much_ = status == Status::stopped && may_go_on && trial.scans() > most;
-    epsilon_ = divisor * scale_;
+    epsilon_ = alpha_ * scale_;
     return status;
   }
 
@@ -118,7 +118,7 @@ class CostScaling {
     }
     // An excess has to travel: with prices that do not match, as far as the prices of new vertices differ.
     if (!is_even && net_.all_touched()) {
-      worst = std::max(worst, scale_ * std::min(net_.largest_cost(), divisor * spread_));
+      worst = std::max(worst, scale_ * std::min(net_.largest_cost(), alpha_ * spread_));
     }
     if (!is_even && !fits_fresh_) {
       for (const Arc a : net_.touched()) {
@@ -388,6 +388,7 @@ class CostScaling {
   Network& net_;
   bool tries_prices_;
   bool fits_fresh_;
+  Cost alpha_;
   bool is_too_much_ = false;
   Cost scale_ = 1;
   Cost epsilon_ = 0;

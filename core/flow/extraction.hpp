@@ -1,7 +1,7 @@
 // Placements from the flow, in one pass from the machines back to the tasks.
 //
 // Most tasks stay where they run: the flow on the arc of their run says so, and nothing else is examined.
-// For the rest, units of flow carry their machines from racks and pools back to classes. Which of a class's
+// For the rest, units of flow carry their machines through aggregators and pools back to classes. Which of a class's
 // equal tasks gets which machine does not matter, except that tasks that must leave a machine come first,
 // because preempting a task costs more than keeping one waiting.
 //
@@ -45,8 +45,9 @@ struct PoolArcs {
 
 class Extraction {
  public:
-  Extraction(Roster& roster, const PoolArcs& arcs, std::span<const Number> racks)
-      : roster_(roster), net_(roster.network()), arcs_(arcs), racks_(racks) {}
+  // `above` is the aggregator that leads to each machine, -1 if its pool does.
+  Extraction(Roster& roster, const PoolArcs& arcs, std::span<const Number> above)
+      : roster_(roster), net_(roster.network()), arcs_(arcs), above_(above) {}
 
   Placements run() {
     find_leaving();
@@ -89,9 +90,9 @@ class Extraction {
     Row task_class;
     std::size_t begin, end;
   };
-  // One unit through a rack, or any number through a pool.
+  // Units through an aggregator or a pool.
   struct Bound {
-    Number pool, rack;
+    Number pool, aggregator;
     Row task_class;
     Amount units;
     Cost cost;
@@ -103,7 +104,7 @@ class Extraction {
 
   // Running tasks that the flow does not keep in place; the last to start are the first to go.
   void find_leaving() {
-    const Table<R>& runs = roster_.runs();
+    const Table<R>& runs = roster_.runs().table();
     for (Row run = 0; run < runs.used(); ++run) {
       const auto arc = static_cast<Arc>(runs[R::arc][run]);
       if (arc == none) continue;
@@ -142,7 +143,7 @@ class Extraction {
   }
 
   void find_arrivals() {
-    std::vector<Bound> via_racks, via_pools;
+    std::vector<Bound> via_aggregators, via_pools;
     for (const Row c : active_) {
       const auto vertex = static_cast<Vertex>(classes()[C::vertex][c]);
       const auto pool_arc = static_cast<Arc>(classes()[C::pool_arc][c]);
@@ -158,8 +159,8 @@ class Extraction {
         }
         const Place* place = roster_.place_of(h->other);
         if (place == nullptr) continue;
-        if (place->rack != none) {
-          via_racks.push_back({pool, place->rack, c, units, net_.base_cost(arc)});
+        if (place->aggregator != none) {
+          via_aggregators.push_back({pool, place->aggregator, c, units, net_.base_cost(arc)});
         } else if (place->machine != none && !is_run(c, place->machine, arc)) {
           for (Amount k = 0; k < units; ++k) {
             arrivals_.push_back({c, place->machine, net_.base_cost(arc)});
@@ -167,65 +168,65 @@ class Extraction {
         }
       }
     }
-    share_out(via_racks, via_pools);
+    share_out(via_aggregators, via_pools);
   }
 
   bool is_run(Row c, Number machine, Arc arc) const {
-    const Row run = roster_.run_of(c, machine);
-    return run >= 0 && roster_.runs()[R::arc][run] == arc;
+    const Row run = roster_.runs().find(c, machine);
+    return run >= 0 && roster_.runs().table()[R::arc][run] == arc;
   }
 
-  // The machines that flow through a pool leads to: first for classes that prefer a rack, then in order.
-  void share_out(const std::vector<Bound>& via_racks, const std::vector<Bound>& via_pools) {
+  // The machines that flow through a pool leads to (the paper's listing 1): each aggregator takes over as many
+  // machines from those below as it sends units there, first for the classes that go to it themselves.
+  void share_out(const std::vector<Bound>& via_aggregators, const std::vector<Bound>& via_pools) {
     std::vector<Number> pools;
-    for (const auto* list : {&via_racks, &via_pools}) {
+    for (const auto* list : {&via_aggregators, &via_pools}) {
       for (const Bound& bound : *list) pools.push_back(bound.pool);
     }
     std::sort(pools.begin(), pools.end());
     pools.erase(std::unique(pools.begin(), pools.end()), pools.end());
     for (const Number pool : pools) {
-      std::vector<Number> reached = machines_of(pool);
-      if (!via_racks.empty()) sort_by_rack(reached);
-      for (const Bound& bound : via_racks) {
-        if (bound.pool == pool) take_in_rack(bound, reached);
+      find_reached(pool);
+      std::vector<Link> links = roster_.pool(pool).links;
+      std::stable_sort(links.begin(), links.end(), [](const Link& a, const Link& b) { return a.to > b.to; });
+      auto link = links.begin();
+      for (auto number = static_cast<std::int32_t>(reached_.size()) - 2; number >= 0; --number) {
+        std::vector<Number>& here = reached_[number + 1];
+        std::sort(here.begin(), here.end());
+        std::size_t next = 0;
+        for (const Bound& bound : via_aggregators) {
+          if (bound.pool == pool && bound.aggregator == number) take(bound, here, next);
+        }
+        for (; link != links.end() && link->to == number; ++link) {
+          std::vector<Number>& above = reached_[link->from + 1];
+          for (Amount left = net_.flow(link->arc); left > 0 && next < here.size(); --left) {
+            above.push_back(here[next++]);
+          }
+        }
       }
+      std::sort(reached_[0].begin(), reached_[0].end());
       std::size_t next = 0;
       for (const Bound& bound : via_pools) {
-        if (bound.pool != pool) continue;
-        for (Amount k = 0; k < bound.units; ++k) {
-          while (next < reached.size() && reached[next] < 0) ++next;
-          if (next == reached.size()) break;
-          arrivals_.push_back({bound.task_class, reached[next++], bound.cost});
-        }
+        if (bound.pool == pool) take(bound, reached_[0], next);
       }
     }
   }
 
-  std::vector<Number> machines_of(Number pool) {
-    std::vector<Number> reached;
+  // The machines to which the pool itself (first) and each of its aggregators sends units, once per unit.
+  void find_reached(Number pool) {
+    reached_.assign(roster_.pool(pool).aggregators.size() + 1, {});
     const std::span<const Arc> arcs = arcs_.row(pool);
     for (std::size_t machine = 0; machine < arcs.size(); ++machine) {
       if (arcs[machine] == none) continue;
       const Amount units = net_.flow(arcs[machine]);
-      reached.insert(reached.end(), units, static_cast<Number>(machine));
+      std::vector<Number>& from = reached_[above_[machine] + 1];
+      from.insert(from.end(), units, static_cast<Number>(machine));
     }
-    return reached;
   }
 
-  void sort_by_rack(const std::vector<Number>& reached) {
-    by_rack_.clear();
-    for (std::size_t i = 0; i < reached.size(); ++i) by_rack_.push_back({racks_[reached[i]], i});
-    std::sort(by_rack_.begin(), by_rack_.end());
-  }
-
-  void take_in_rack(const Bound& bound, std::vector<Number>& reached) {
-    auto it = std::lower_bound(by_rack_.begin(), by_rack_.end(), bound.rack,
-                               [](const auto& a, Number rack) { return a.first < rack; });
-    for (Amount left = bound.units; left > 0 && it != by_rack_.end() && it->first == bound.rack; ++it) {
-      if (reached[it->second] < 0) continue;
-      arrivals_.push_back({bound.task_class, reached[it->second], bound.cost});
-      reached[it->second] = none;
-      --left;
+  void take(const Bound& bound, const std::vector<Number>& machines, std::size_t& next) {
+    for (Amount left = bound.units; left > 0 && next < machines.size(); --left) {
+      arrivals_.push_back({bound.task_class, machines[next++], bound.cost});
     }
   }
 
@@ -261,11 +262,11 @@ class Extraction {
   Roster& roster_;
   const Network& net_;
   PoolArcs arcs_;
-  std::span<const Number> racks_;
+  std::span<const Number> above_;
   std::vector<Leaving> leaving_;
   std::vector<Row> active_;
   std::vector<Arrival> arrivals_;
-  std::vector<std::pair<Number, std::size_t>> by_rack_;
+  std::vector<std::vector<Number>> reached_;
   Placements placements_;
 };
 

@@ -2,7 +2,8 @@
 //
 // A task is a row. Tasks that are the same to the flow form a *class*: one vertex with their number as its
 // supply, an arc to its pool, and one to its job, which stands for waiting. Tasks of a class that run on
-// the same machine form a *run*: an arc from the class to the machine, with their number as its capacity.
+// the same machine form a *run*: an arc from the class to the machine, with their number as its capacity. It
+// costs what their path through the pool would cost if they had just been placed, less the cost of migration.
 // Costs are inputs; there is no policy here.
 //
 // Events change rows and mark what they touched; `sync` updates the network in bulk. An event costs O(tasks
@@ -21,6 +22,7 @@
 #include "cell/flat_map.hpp"
 #include "flow/network.hpp"
 #include "flow/rows.hpp"
+#include "flow/runs.hpp"
 #include "flow/table.hpp"
 #include "task_numbers.hpp"
 
@@ -37,10 +39,15 @@ class Roster {
  public:
   using T = TaskColumn;
   using C = ClassColumn;
-  using R = RunColumn;
 
-  Roster(Network& network, std::int32_t dimensions, bool reschedules, Number migration)
-      : net_(network), dimensions_(dimensions), reschedules_(reschedules), migration_(migration) {}
+  // With `drains`, the flow of tasks that end is removed along its whole path (efficient task removal).
+  Roster(Network& network, std::int32_t dimensions, bool reschedules, Number migration, bool drains)
+      : net_(network),
+        dimensions_(dimensions),
+        reschedules_(reschedules),
+        migration_(migration),
+        drains_(drains),
+        runs_(network) {}
 
   Network& network() { return net_; }
   const Network& network() const { return net_; }
@@ -48,7 +55,7 @@ class Roster {
   bool reschedules() const { return reschedules_; }
   const Table<T>& tasks() const { return tasks_; }
   const Table<C>& classes() const { return classes_; }
-  const Table<R>& runs() const { return runs_; }
+  const Runs& runs() const { return runs_; }
 
   // Machines, pools and owners.
 
@@ -59,6 +66,7 @@ class Roster {
     }
     own_.resize(machine_vertices_.size() * dimensions_, 0);
     own_tasks_.resize(machine_vertices_.size(), 0);
+    runs_.add_machines(machine_vertices_.size());
     for (PoolRow& pool : pools_) pool.running.resize(machine_vertices_.size(), 0);
   }
   std::size_t machines() const { return machine_vertices_.size(); }
@@ -74,7 +82,7 @@ class Roster {
   std::vector<Row> take_touched_machines() { return touched_machines_.take(); }
 
   void open_pool(Number number, Vertex vertex, std::span<const Number> request,
-                 std::span<const Vertex> racks, bool is_choosy, bool preempts) {
+                 bool is_choosy, bool preempts) {
     if (static_cast<std::size_t>(number) >= pools_.size()) pools_.resize(number + 1);
     PoolRow& pool = pools_[number];
     pool = PoolRow{};
@@ -84,17 +92,18 @@ class Roster {
     pool.preempts = preempts;
     pool.request.assign(request.begin(), request.end());
     pool.running.assign(machines(), 0);
-    add_racks(number, racks);
   }
-  // Adds vertices for racks that the pool had none for.
-  void add_racks(Number number, std::span<const Vertex> racks) {
-    for (const Vertex v : racks) {
-      place(v).rack = static_cast<std::int32_t>(pools_[number].racks.size());
-      pools_[number].racks.push_back(v);
+  // Adds aggregators between a pool and its machines, and arcs between them.
+  void add_aggregators(Number number, std::span<const Vertex> vertices, std::span<const Link> links) {
+    PoolRow& pool = pools_[number];
+    for (const Vertex v : vertices) {
+      place(v).aggregator = static_cast<std::int32_t>(pool.aggregators.size());
+      pool.aggregators.push_back(v);
     }
+    pool.links.insert(pool.links.end(), links.begin(), links.end());
   }
   void close_pool(Number number) {
-    for (const Vertex v : pools_[number].racks) places_[v] = Place{};
+    for (const Vertex v : pools_[number].aggregators) places_[v] = Place{};
     pools_[number] = PoolRow{};
   }
   bool has_pool(Number number) const {
@@ -250,7 +259,8 @@ class Roster {
   void start(std::span<const Row> rows, std::span<const Number> machines,
              std::span<const Number> costs, Number now) {
     struct Start {
-      Number key;
+      Row task_class;
+      Number machine;
       Cost cost;
     };
     std::vector<Start> starts;
@@ -266,21 +276,13 @@ class Roster {
       dirty_classes_.add(c);
       count_waiting(job_rows_[*jobs_.find(classes_[C::job][c])], -1, now);
       --pools_[classes_[C::pool][c]].waiting;
-      if (reschedules_) starts.push_back({run_key(c, machines[i]), costs[i]});
+      if (reschedules_) starts.push_back({c, machines[i], costs[i]});
     }
-    std::stable_sort(starts.begin(), starts.end(),
-                     [](const Start& a, const Start& b) { return a.key < b.key; });
-    for (std::size_t i = 0; i < starts.size(); ++i) {
-      std::int32_t& run = run_of_.insert(starts[i].key);
-      if (run == 0) {
-        const Row made = runs_.take(1).front();
-        run = static_cast<std::int32_t>(made + 1);
-        runs_[R::task_class][made] = starts[i].key >> 32;
-        runs_[R::machine][made] = starts[i].key & 0xFFFFFFFF;
-        runs_[R::cost][made] = starts[i].cost - migration_;
-      }
-      ++runs_[R::tasks][run - 1];
-      dirty_runs_.add(run - 1);
+    std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) {
+      return std::pair(a.task_class, a.machine) < std::pair(b.task_class, b.machine);
+    });
+    for (const auto& [c, machine, cost] : starts) {
+      runs_.start(c, machine, cost - migration_, is_direct(c, machine));
     }
   }
 
@@ -309,6 +311,8 @@ class Roster {
     sync_runs();
     sync_classes();
   }
+
+  void set_onward(Row run, Cost onward, Cost step) { runs_.set_onward(run, onward, step); }
 
   // Leaves the waiting tasks of jobs out of the flow, or includes them again.
   void park(std::span<const Number> jobs, bool is_parked) {
@@ -363,17 +367,9 @@ class Roster {
     }
   }
 
-  // The run of a class on a machine, -1 if there is none.
-  Row run_of(Row c, Number machine) const {
-    const std::int32_t* run = run_of_.find(run_key(c, machine));
-    return run == nullptr ? -1 : *run - 1;
-  }
-
  private:
   // Compaction is not worthwhile until this many rows beyond twice the live ones are in use.
   static constexpr Row slack = 65'536;
-
-  static Number run_key(Row c, Number machine) { return (c << 32) + machine; }
 
   Place& place(Vertex v) {
     if (static_cast<std::size_t>(v) >= places_.size()) places_.resize(v + v / 2 + 64);
@@ -439,11 +435,7 @@ class Roster {
     hold(c, machine, -1);
     --classes_[C::running][c];
     dirty_classes_.add(c);
-    if (reschedules_) {
-      const Row run = run_of(c, machine);
-      --runs_[R::tasks][run];
-      dirty_runs_.add(run);
-    }
+    if (reschedules_) runs_.leave(c, machine);
     return c;
   }
 
@@ -472,6 +464,9 @@ class Roster {
       if (--job_rows_[*jobs_.find(job_of(task))].living == 0) over.push_back(job_of(task));
     }
     std::sort(touched.begin(), touched.end());
+    if (drains_) {
+      for (const Row c : touched) net_.drain(vertex_of(c));
+    }
     if (!touched.empty()) sync_runs();
     for (const Row c : touched) {
       places_[vertex_of(c)] = Place{};
@@ -514,29 +509,15 @@ class Roster {
   }
 
   void sync_runs() {
-    if (dirty_runs_.empty()) return;
-    const std::vector<Row> runs = dirty_runs_.take();
-    const auto arc = [&](Row run) { return static_cast<Arc>(runs_[R::arc][run]); };
-    for (const Row run : runs) {
-      if (runs_[R::tasks][run] == 0 || arc(run) != none) continue;
-      runs_[R::arc][run] = net_.add_arc(vertex_of(runs_[R::task_class][run]),
-                                        machine_vertices_[runs_[R::machine][run]],
-                                        static_cast<std::int32_t>(runs_[R::tasks][run]),
-                                        runs_[R::cost][run]);
-    }
-    for (const Row run : runs) {
-      const auto width = static_cast<std::int32_t>(runs_[R::tasks][run]);
-      if (width > 0 && net_.capacity(arc(run)) != width) {
-        net_.set_arc(arc(run), width, runs_[R::cost][run], 0);
-      }
-    }
-    for (const Row run : runs) {
-      if (runs_[R::tasks][run] > 0) continue;
-      if (arc(run) != none) net_.remove_arc(arc(run));
-      run_of_.erase(run_key(runs_[R::task_class][run], runs_[R::machine][run]));
-      runs_[R::arc][run] = none;
-      runs_.give(run);
-    }
+    runs_.sync([&](Row c) { return vertex_of(c); }, machine_vertices_);
+  }
+
+  // Whether a class goes to a machine without its pool: only single tasks have such arcs.
+  bool is_direct(Row c, Number machine) const {
+    if (classes_[C::rows][c] != 1) return false;
+    const Vertex from = vertex_of(c), to = machine_vertices_[machine];
+    return std::any_of(net_.begin(from), net_.end(from),
+                       [&](const Half& half) { return half.other == to && (half.id & 1) == 0; });
   }
 
   void sync_classes() {
@@ -579,10 +560,11 @@ class Roster {
   std::int32_t dimensions_;
   bool reschedules_;
   Number migration_;
+  bool drains_;
+  Runs runs_;
   Table<T> tasks_{{-1, gone, none, none, none}};
   Table<C> classes_{{-1, -1, -1, 0, -1, 0, -1, 0, 0, 0, 0, 0, 0, 0}};
-  Table<R> runs_{{none, -1, -1, 0, 0}};
-  FlatMap<std::int32_t> jobs_, run_of_;  // slot of a job; run + 1 of class and machine
+  FlatMap<std::int32_t> jobs_;  // slot of a job
   std::vector<JobRow> job_rows_;
   std::vector<std::int32_t> free_jobs_;
   std::vector<Number> waiting_, settled_;  // jobs with waiting tasks; those that no longer wait
@@ -590,7 +572,7 @@ class Roster {
   std::vector<Vertex> machine_vertices_;
   std::vector<Place> places_;  // by vertex
   std::vector<Number> own_, own_tasks_, owner_tasks_, demands_;
-  Marks dirty_classes_, dirty_runs_, waiting_classes_, touched_machines_;
+  Marks dirty_classes_, waiting_classes_, touched_machines_;
   Row living_ = 0;
   Number waiting_jobs_ = 0, serials_ = 0;
 };

@@ -124,9 +124,21 @@ rooms_of(Rooms& self, const Matrix& free, const Flags& usable, const Allowed& al
           to_numpy(std::move(through))};
 }
 
+// An aggregator of every pool for each machine, or -1.
+void check_above(const Roster& self, const Numbers& above) {
+  require(above.size() == self.machines(), "not an aggregator for each machine");
+  const auto [least, most] = std::minmax_element(above.data(), above.data() + above.size());
+  if (above.size() == 0) return;
+  require(*least >= -1, "no such aggregator");
+  for (std::size_t number = 0; number < self.pools(); ++number) {
+    const auto bound = static_cast<std::int64_t>(self.pool(static_cast<Number>(number)).aggregators.size());
+    require(!self.has_pool(static_cast<Number>(number)) || *most < bound, "no such aggregator");
+  }
+}
+
 // Gives the arcs from pools to machines new terms; those that lack are added. `arcs`, `rooms`, `costs` and
 // `steps` are of all pools and machines, and follow.
-void set_pool_arcs(Roster& self, const Numbers& pools, const Numbers& machines, const Numbers& racks,
+void set_pool_arcs(Roster& self, const Numbers& pools, const Numbers& machines, const Numbers& above,
                    const Matrix& new_rooms, const Terms& new_costs, const Terms& new_steps,
                    const Written<std::int32_t>& arcs, const Written<std::int64_t>& rooms,
                    const Written<std::int64_t>& costs, const Written<std::int64_t>& steps) {
@@ -148,7 +160,7 @@ void set_pool_arcs(Roster& self, const Numbers& pools, const Numbers& machines, 
   for (const std::size_t width : {arcs.shape(1), rooms.shape(1), costs.shape(1), steps.shape(1)}) {
     require(width == self.machines(), "not a column for each machine");
   }
-  require(racks.size() == self.machines(), "not a rack for each machine");
+  check_above(self, above);
   const auto width = static_cast<std::int64_t>(machines.size());
   const PoolTerms terms{{new_rooms.data(), width, 1}, strided(new_costs), strided(new_steps)};
   for (std::size_t i = 0; i < pools.size(); ++i) {
@@ -157,7 +169,7 @@ void set_pool_arcs(Roster& self, const Numbers& pools, const Numbers& machines, 
     }
   }
   PoolTable table{arcs.data(), rooms.data(), costs.data(), steps.data(), self.machines()};
-  set_pool_terms(self, span_of(pools), span_of(machines), span_of(racks), terms, table);
+  set_pool_terms(self, span_of(pools), span_of(machines), span_of(above), terms, table);
 }
 
 // A column as it is; what has grown since is not seen.
@@ -179,7 +191,8 @@ const std::vector<const char*> task_names{"number", "state", "machine", "task_cl
 const std::vector<const char*> class_names{"vertex",    "job",       "pool",       "owner", "pool_arc",
                                            "pool_cost", "wait_arc",  "wait_cost",  "preemption",
                                            "first",     "rows",      "pending",    "running", "parked"};
-const std::vector<const char*> run_names{"arc", "task_class", "machine", "count", "cost"};
+const std::vector<const char*> run_names{"arc",  "task_class", "machine", "count",
+                                         "cost", "is_direct",  "onward",  "step"};
 
 OutArray<std::int64_t> add_classes(Roster& self, const Numbers& jobs, const Numbers& pools,
                                    const Numbers& owners, const Numbers& shapes,
@@ -233,18 +246,18 @@ void grow_job(Roster& self, std::int64_t number, std::int64_t tasks) {
 using PlanColumns = std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>,
                                OutArray<std::int64_t>, OutArray<std::int64_t>, bool>;
 
-Placements extracted(Roster& self, const ArcMatrix& arcs, const Numbers& racks) {
-  require(arcs.shape(1) == self.machines() && racks.size() == self.machines(),
+Placements extracted(Roster& self, const ArcMatrix& arcs, const Numbers& above) {
+  require(arcs.shape(1) == self.machines() && above.size() == self.machines(),
           "not a column for each machine");
   require(arcs.shape(0) >= self.pools(), "not a row for each pool");
   const PoolArcs table{arcs.data(), arcs.shape(0), arcs.shape(1)};
-  return Extraction(self, table, span_of(racks)).run();
+  return Extraction(self, table, span_of(above)).run();
 }
 
 std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>,
            OutArray<std::int64_t>>
-extract(Roster& self, const ArcMatrix& arcs, const Numbers& racks) {
-  Placements found = extracted(self, arcs, racks);
+extract(Roster& self, const ArcMatrix& arcs, const Numbers& above) {
+  Placements found = extracted(self, arcs, above);
   return {to_numpy(std::move(found.rows)), to_numpy(std::move(found.machines)),
           to_numpy(std::move(found.costs)), to_numpy(std::move(found.leaving))};
 }
@@ -310,7 +323,7 @@ OutArray<std::int64_t> running_of(const Roster& self, const Numbers& numbers) {
   return to_numpy(std::move(values), {numbers.size(), self.machines()});
 }
 
-// Arcs that a class has for itself but for those of its runs, with their places (racks below zero) and
+// Arcs that a class has for itself but for those of its runs, with their places (aggregators below zero) and
 // costs.
 std::tuple<OutArray<std::int32_t>, OutArray<std::int64_t>, OutArray<std::int64_t>> preferences(
     const Roster& self, std::int64_t task_class) {
@@ -323,12 +336,12 @@ std::tuple<OutArray<std::int32_t>, OutArray<std::int64_t>, OutArray<std::int64_t
   for (const Half* h = net.begin(vertex); h != net.end(vertex); ++h) {
     if (h->id & 1) continue;
     const Place* place = self.place_of(h->other);
-    if (place == nullptr || (place->machine == none && place->rack == none)) continue;
+    if (place == nullptr || (place->machine == none && place->aggregator == none)) continue;
     const Arc arc = h->id / 2;
-    const Row run = place->machine == none ? -1 : self.run_of(task_class, place->machine);
-    if (run >= 0 && self.runs()[RunColumn::arc][run] == arc) continue;
+    const Row run = place->machine == none ? -1 : self.runs().find(task_class, place->machine);
+    if (run >= 0 && self.runs().table()[RunColumn::arc][run] == arc) continue;
     arcs.push_back(arc);
-    places.push_back(place->machine == none ? -1 - place->rack : place->machine);
+    places.push_back(place->machine == none ? -1 - place->aggregator : place->machine);
     costs.push_back(net.base_cost(arc));
   }
   return {to_numpy(std::move(arcs)), to_numpy(std::move(places)), to_numpy(std::move(costs))};
@@ -383,11 +396,12 @@ void bind_roster(nb::module_& module) {
       .def(
           "__init__",
           [](Roster* self, Solver& solver, std::int32_t dimensions, bool reschedules,
-             std::int64_t migration) {
+             std::int64_t migration, bool drains) {
             require(dimensions > 0, "no dimensions");
-            new (self) Roster(solver.network(), dimensions, reschedules, migration);
+            new (self) Roster(solver.network(), dimensions, reschedules, migration, drains);
           },
           nb::arg("solver"), nb::arg("dimensions"), nb::arg("reschedules"), nb::arg("migration"),
+          nb::arg("drains"),
           nb::keep_alive<1, 2>())
       .def(
           "add_machines",
@@ -401,26 +415,38 @@ void bind_roster(nb::module_& module) {
       .def(
           "open_pool",
           [](Roster& self, std::int64_t number, std::int64_t vertex, const Numbers& request,
-             const Handles& racks, bool is_choosy, bool preempts) {
+             bool is_choosy, bool preempts) {
             require(number >= 0 && number < (1 << 24), "no pool's number");
             require(self.network().has_vertex(vertex), "no such vertex");
             require(request.size() == static_cast<std::size_t>(self.dimensions()),
                     "not an amount for each dimension");
-            for (const Vertex v : span_of(racks)) {
+            self.open_pool(number, static_cast<Vertex>(vertex), span_of(request), is_choosy, preempts);
+          },
+          nb::arg("number"), nb::arg("vertex"), nb::arg("request"), nb::arg("is_choosy"),
+          nb::arg("preempts") = true)
+      .def(
+          "add_aggregators",
+          [](Roster& self, std::int64_t number, const Handles& vertices, const Numbers& froms,
+             const Numbers& tos, const Handles& arcs) {
+            require(self.has_pool(number), "no such pool");
+            require(froms.size() == arcs.size() && tos.size() == arcs.size(),
+                    "the arrays differ in length");
+            const auto bound = static_cast<std::int64_t>(self.pool(number).aggregators.size() +
+                                                         vertices.size());
+            std::vector<Link> links;
+            for (std::size_t i = 0; i < arcs.size(); ++i) {
+              const std::int64_t from = froms.data()[i], to = tos.data()[i];
+              require(from >= -1 && from < to && to < bound, "an arc that leads to no higher number");
+              require(self.network().has_arc(arcs.data()[i]), "no such arc");
+              links.push_back({static_cast<std::int32_t>(from), static_cast<std::int32_t>(to),
+                               arcs.data()[i]});
+            }
+            for (const Vertex v : span_of(vertices)) {
               require(self.network().has_vertex(v), "no such vertex");
             }
-            self.open_pool(number, static_cast<Vertex>(vertex), span_of(request), span_of(racks),
-                           is_choosy, preempts);
+            self.add_aggregators(number, span_of(vertices), links);
           },
-          nb::arg("number"), nb::arg("vertex"), nb::arg("request"), nb::arg("racks"),
-          nb::arg("is_choosy"), nb::arg("preempts") = true)
-      .def(
-          "add_racks",
-          [](Roster& self, std::int64_t number, const Handles& racks) {
-            require(self.has_pool(number), "no such pool");
-            self.add_racks(number, span_of(racks));
-          },
-          nb::arg("number"), nb::arg("racks"))
+          nb::arg("number"), nb::arg("vertices"), nb::arg("froms"), nb::arg("tos"), nb::arg("arcs"))
       .def(
           "close_pool",
           [](Roster& self, std::int64_t number) {
@@ -476,14 +502,14 @@ void bind_roster(nb::module_& module) {
       .def("sync", &Roster::sync, nb::call_guard<nb::gil_scoped_release>())
       .def("age", &Roster::age, nb::arg("now"), nb::arg("price"),
            nb::call_guard<nb::gil_scoped_release>())
-      .def("set_pool_arcs", &set_pool_arcs, nb::arg("pools"), nb::arg("machines"), nb::arg("racks"),
+      .def("set_pool_arcs", &set_pool_arcs, nb::arg("pools"), nb::arg("machines"), nb::arg("above"),
            nb::arg("new_rooms"), nb::arg("new_costs"), nb::arg("new_steps"),
            nb::arg("arcs").noconvert(), nb::arg("rooms").noconvert(), nb::arg("costs").noconvert(),
            nb::arg("steps").noconvert())
       .def("set_sink_arcs", &set_sink_arcs, nb::arg("machines"), nb::arg("new_rooms"),
            nb::arg("new_costs"), nb::arg("new_steps"), nb::arg("arcs"), nb::arg("rooms").noconvert(),
            nb::arg("costs").noconvert(), nb::arg("steps").noconvert())
-      .def("extract", &extract, nb::arg("arcs"), nb::arg("racks"))
+      .def("extract", &extract, nb::arg("arcs"), nb::arg("above"))
       .def("admit", &admit, nb::arg("rooms"), nb::arg("rows"), nb::arg("machines"), nb::arg("costs"),
            nb::arg("leaving"), nb::arg("free"), nb::arg("usable"), nb::arg("moves"))
       .def(
@@ -512,10 +538,10 @@ void bind_roster(nb::module_& module) {
         return column(self.classes(), class_names, name);
       }, nb::arg("name"))
       .def("runs", [](const Roster& self, const std::string& name) {
-        return column(self.runs(), run_names, name);
+        return column(self.runs().table(), run_names, name);
       }, nb::arg("name"))
       .def("run_of", [](const Roster& self, std::int64_t task_class, std::int64_t machine) {
-        return self.run_of(task_class, machine);
+        return self.runs().find(task_class, machine);
       }, nb::arg("task_class"), nb::arg("machine"))
       .def("preferences", &preferences, nb::arg("task_class"))
       .def("own", [](const Roster& self) {

@@ -33,7 +33,17 @@ enum class ClassColumn {
   parked,  // whether its waiting tasks are left out of the flow
   count
 };
-enum class RunColumn { arc, task_class, machine, tasks, cost, count };
+enum class RunColumn {
+  arc,
+  task_class,
+  machine,
+  tasks,
+  cost,       // of the first arc of the path that led to the machine, less the cost of migration
+  is_direct,  // whether that arc led to the machine itself
+  onward,     // of the rest of the path, for the first task; each further one costs `step` more
+  step,
+  count
+};
 
 struct JobRow {
   Number number = -1;
@@ -48,12 +58,19 @@ struct JobRow {
   Number since = 0;  // when some of its tasks started to wait
 };
 
+// An arc between aggregators of a pool, by their numbers; -1 is the pool itself. It leads to a higher number.
+struct Link {
+  std::int32_t from, to;
+  Arc arc;
+};
+
 struct PoolRow {
   static constexpr Number lowest = std::numeric_limits<Number>::min();
   static constexpr Number highest = std::numeric_limits<Number>::max();
 
   Vertex vertex = none;
-  std::vector<Vertex> racks;
+  std::vector<Vertex> aggregators;
+  std::vector<Link> links;
   std::vector<Number> request;
   std::vector<Number> running;  // by machine
   Number serial = 0;            // never used by another pool
@@ -65,10 +82,10 @@ struct PoolRow {
   Number waiting = 0;
 };
 
-// What a vertex stands for: a machine, a rack of some pool, a class or a job; the others are `none`.
+// What a vertex stands for: a machine, an aggregator of some pool, a class or a job; the others are `none`.
 struct Place {
   std::int32_t machine = none;
-  std::int32_t rack = none;
+  std::int32_t aggregator = none;
   std::int32_t task_class = none;
   std::int32_t job = none;
 };

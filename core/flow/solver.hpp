@@ -27,16 +27,21 @@ enum class Algorithm : std::int32_t {
   cost_scaling,
   cycle_cancelling,
   race,
+  warm_race,
 };
 
 // Heuristics that can be turned off, to measure their effect.
 struct Heuristics {
+  // Relaxation: halves to a deficit are taken at once; others depth-first instead of breadth-first.
   bool arc_prioritisation = true;
+  bool depth_first = true;
   bool price_refine = true;
   // Cost scaling: new vertices start at prices that match their neighbours' instead of at zero.
   bool fresh_prices = true;
   // Shortest paths: prices start at the distances to the sink, and a search ends at its target.
   bool short_searches = true;
+  // Cost scaling: what each phase divides the approximation by.
+  Cost alpha = 16;
 };
 
 struct Outcome {
@@ -57,7 +62,8 @@ class Solver {
     Control control(budget, stop);
     heuristics_ = heuristics;
     if (!warm) net_.reset();
-    if (algorithm == Algorithm::race) return race(budget, stop);
+    if (algorithm == Algorithm::race) return race(warm, budget, stop);
+    if (algorithm == Algorithm::warm_race) return race(false, budget, stop);
     const Outcome outcome = algorithm == Algorithm::automatic
                                 ? choose(control)
                                 : Outcome{run(algorithm, control), algorithm, control.scans()};
@@ -66,6 +72,13 @@ class Solver {
   }
 
  private:
+  Relaxation relaxation(Network& net) const {
+    return Relaxation(net, heuristics_.arc_prioritisation, heuristics_.depth_first);
+  }
+  CostScaling scaling(Network& net) const {
+    return CostScaling(net, heuristics_.price_refine, heuristics_.fresh_prices, heuristics_.alpha);
+  }
+
   Status run(Algorithm algorithm, Control& control) {
     switch (algorithm) {
       case Algorithm::shortest_paths:
@@ -74,9 +87,9 @@ class Solver {
       case Algorithm::primal_dual:
         return PrimalDual(net_).run(control);
       case Algorithm::relaxation:
-        return Relaxation(net_, heuristics_.arc_prioritisation).run(control);
+        return relaxation(net_).run(control);
       case Algorithm::cost_scaling:
-        return CostScaling(net_, heuristics_.price_refine, heuristics_.fresh_prices).run(control);
+        return scaling(net_).run(control);
       case Algorithm::cycle_cancelling:
         return CycleCancelling(net_).run(control);
       default:
@@ -97,7 +110,8 @@ class Solver {
     const Cost spread = settling.usual_distance();
     net_.touch_all();
     // Prices that fit the flow without its excesses are seldom near those that fit it with them: no price refine.
-    status = CostScaling(net_, false, heuristics_.fresh_prices).approximate(control, spread);
+    status = CostScaling(net_, false, heuristics_.fresh_prices, heuristics_.alpha)
+                 .approximate(control, spread);
     // If even small factors are too large for the costs, the others go on.
     if (status == Status::optimal || status == Status::overflow) status = settling.run(control, false);
     return Outcome{status, Algorithm::cost_scaling, control.scans()};
@@ -119,9 +133,11 @@ class Solver {
     return Status::stopped;
   }
 
-  // Relaxation here and cost scaling on a copy, on two threads: the first to finish stops the other.
-  Outcome race(Budget* budget, const Stop* stop) {
+  // Relaxation here and cost scaling on a copy, on two threads: the first to finish stops the other. Relaxation
+  // may start from scratch, as published; what it leaves if both are stopped is then of no use to the next solve.
+  Outcome race(bool relaxes_from_scratch, Budget* budget, const Stop* stop) {
     Network twin = net_;
+    if (relaxes_from_scratch) net_.reset();
     Stop relaxed, scaled;
     std::atomic<int> winner{0};
     const auto is_answer = [](Status status) {
@@ -130,20 +146,20 @@ class Solver {
     Control scaling(budget, stop, &relaxed);
     Status second = Status::stopped;
     std::thread other([&] {
-      second = CostScaling(twin, heuristics_.price_refine, heuristics_.fresh_prices).run(scaling);
+      second = this->scaling(twin).run(scaling);
       int nobody = 0;
       if (is_answer(second) && winner.compare_exchange_strong(nobody, 2)) scaled.set();
     });
     Control relaxing(budget, stop, &scaled);
-    const Status first = Relaxation(net_, heuristics_.arc_prioritisation).run(relaxing);
+    const Status first = relaxation(net_).run(relaxing);
     int nobody = 0;
     if (is_answer(first) && winner.compare_exchange_strong(nobody, 1)) relaxed.set();
     other.join();
     relaxing.settle();
     scaling.settle();
     const std::int64_t scans = relaxing.scans() + scaling.scans();
+    if (winner == 2 || (winner == 0 && relaxes_from_scratch)) net_ = std::move(twin);
     if (winner == 2) {
-      net_ = std::move(twin);
       return Outcome{second, Algorithm::cost_scaling, scans};
     }
     return Outcome{first, Algorithm::relaxation, scans};

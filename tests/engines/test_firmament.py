@@ -103,13 +103,13 @@ def test_a_task_goes_to_its_data_and_then_to_its_rack() -> None:
 def test_a_task_prefers_no_more_machines_and_racks_than_it_may(most: int) -> None:
     data = {**DATA, "threshold": 0.0, "most_preferences": most}
     bench = Bench(cell(40), policy="quincy", data=data)
-    policy = QuincyPolicy(bench.settings, bench.graph.cluster)
+    policy = QuincyPolicy(bench.settings, bench.graph.cluster, ("cpu", "memory"))
     made, nothing = job("a", 10, seconds=30).job, np.zeros(10, np.int64)
     new = NewGroup(made, 0, made.groups[0], np.arange(10), nothing, 0, 0, 0)
     found = policy.wishes([new]).preferences
     assert found is not None
     for is_rack in (False, True):
-        counts = np.bincount(found.tasks[found.is_rack == is_rack], minlength=10)
+        counts = np.bincount(found.tasks[found.is_aggregator == is_rack], minlength=10)
         assert counts.max() == most
 
 

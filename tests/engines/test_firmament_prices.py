@@ -303,7 +303,7 @@ duration = "1min"
 [[fleet]]
 name = "flow"
 engine = "firmament"
-settings = {{ policy = "load-spreading", per_second = 0 }}
+settings = {{ policy = "load-spreading", per_second = 0, migration = 50 }}
 """
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from argosy.engines.families.flow.adding import _add_preferences
-from argosy.engines.families.flow.policy import Preferences
-from argosy.engines.families.flow.pools import NO_ARC
+from argosy.engines.families.flow.policy import Preferences, grouped
+from argosy.engines.families.flow.pools import NO_ARC, Pools
 from argosy.engines.families.flow.pricing import FAR, _onward_cost, _task_of, entry_costs
 
 
@@ -21,11 +22,15 @@ def priced(**changes: Any) -> Any:
         rooms=np.array([[2, 2, 2, 0, 2]]),
         costs=np.array([[100, 200, 300, 400, 500]]),
         steps=np.array([[1, 7, 1, 1, 1]]),
+        by_number={0: SimpleNamespace(links=np.array([30, 31]))},
+        topology=grouped(np.array([0, 0, 1, 1, 1])),
+        _network=SimpleNamespace(costs=lambda arcs: np.zeros(len(arcs), np.int64)),
     )
+    pools.reached_from = partial(Pools.reached_from, cast(Pools, pools))
     flows = {10: 0, 11: 1, 12: 2, 13: 0, 20: 0, 21: 1}
     graph = SimpleNamespace(
         pools=pools,
-        cluster=SimpleNamespace(machines=5, racks=np.array([0, 0, 1, 1, 1])),
+        cluster=SimpleNamespace(machines=5),
         classes={"pool": np.array([0]), "pool_cost": np.array([1_000])},
         network=SimpleNamespace(flows=lambda arcs: np.array([flows[int(a)] for a in arcs])),
         preferences={},
@@ -73,7 +78,7 @@ def test_arcs_of_preferences_lead_to_machines_that_may_be_used_and_to_racks() ->
         classes={"pool": np.array([0, 1]), "vertex": np.array([70, 71])},
         pools=SimpleNamespace(
             allowed=np.array([[True, True, False], [True, True, True]]),
-            by_number=[SimpleNamespace(racks=None), SimpleNamespace(racks=np.array([90, 91]))],
+            by_number=[None, SimpleNamespace(aggregators=np.array([90, 91]))],
         ),
         cluster=SimpleNamespace(
             usable=np.array([True, False, True]), vertices=np.array([50, 51, 52])
@@ -90,12 +95,15 @@ def test_arcs_of_preferences_lead_to_machines_that_may_be_used_and_to_racks() ->
         tasks=np.array([1, 0, 0, 0, 1, 1]),
         places=np.array([2, 0, 1, 2, 1, 1]),
         costs=np.array([1, 2, 3, 4, 5, 6]),
-        is_rack=np.array([False, False, False, False, True, False]),
+        is_aggregator=np.array([False, False, False, False, True, False]),
     )
     _add_preferences(graph, wanted, np.array([0, 1]))
     assert added == [([70, 71, 71], [50, 52, 91], 1, [1_002, 1_001, 1_005])]
     none = Preferences(
-        tasks=np.array([0]), places=np.array([1]), costs=np.array([1]), is_rack=np.array([False])
+        tasks=np.array([0]),
+        places=np.array([1]),
+        costs=np.array([1]),
+        is_aggregator=np.array([False]),
     )
     _add_preferences(graph, none, np.array([0, 1]))
     assert len(added) == 1

@@ -20,6 +20,8 @@ from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.testing.builders import job
 
 ALL = np.arange(2)
+#: These policies ask nothing of it.
+NO_CLUSTER: Any = None
 
 
 def numbers(*values: Any) -> Any:
@@ -44,14 +46,14 @@ def statistics(**fields: Any) -> ClusterStatistics:
 
 
 def test_spreading_load_charges_each_task_for_those_that_are_there() -> None:
-    policy = LoadSpreading(FlowSettings(per_task=7))
+    policy = LoadSpreading(FlowSettings(per_task=7), NO_CLUSTER, ("cpu", "memory"))
     policy.gather(statistics(pinned_tasks=numbers(3, 0), own_tasks=numbers(5, 5)))
     terms = policy.sink_terms(ALL)
     assert (np.asarray(terms.costs).tolist(), terms.steps) == ([21, 0], 7)
 
 
 def test_several_resources_cost_their_mean_use_with_the_task_there() -> None:
-    policy = MultiDimensional(FlowSettings())
+    policy = MultiDimensional(FlowSettings(), NO_CLUSTER, ("cpu", "memory"))
     policy.gather(statistics(free=numbers([8, 100], [20, 50])))
     terms = policy.pool_terms(numbers([2, 10], [40, 0]), ALL)
     # In thousandths: 200 and 0 in use on the first, 0 and 500 on the second.
@@ -63,14 +65,14 @@ def test_several_resources_cost_their_mean_use_with_the_task_there() -> None:
 
 
 def test_packing_prefers_the_machine_in_use() -> None:
-    policy = MultiDimensional(FlowSettings(prefer="pack"))
+    policy = MultiDimensional(FlowSettings(prefer="pack"), NO_CLUSTER, ("cpu", "memory"))
     policy.gather(statistics(free=numbers([8, 100], [20, 50])))
     terms = policy.pool_terms(numbers([2, 10]), ALL)
     assert np.asarray(terms.costs).tolist() == [[(2_000 - 200) // 2, (2_000 - 500) // 2]]
 
 
 def test_tasks_beyond_an_equal_dominant_share_may_wait_at_no_extra_cost() -> None:
-    policy = MultiDimensional(FlowSettings(fairness=500))
+    policy = MultiDimensional(FlowSettings(fairness=500), NO_CLUSTER, ("cpu", "memory"))
     # Of 30 cores and 200 of memory, owners 0 and 2 ask for all cores and for half of the memory.
     tasks, demands = numbers(10, 0, 4), numbers([30, 10], [0, 0], [2, 100])
     policy.gather(statistics(owner_tasks=tasks, demands=demands))
@@ -82,13 +84,13 @@ def test_tasks_beyond_an_equal_dominant_share_may_wait_at_no_extra_cost() -> Non
     # Who is alone has no share, nor has anyone without fairness.
     policy.gather(statistics(owner_tasks=numbers(10), demands=numbers([60, 10])))
     assert list(policy.owner_terms()) == [(0, 0)]
-    unfair = MultiDimensional(FlowSettings(fairness=0))
+    unfair = MultiDimensional(FlowSettings(fairness=0), NO_CLUSTER, ("cpu", "memory"))
     unfair.gather(statistics(owner_tasks=tasks, demands=demands))
     assert list(unfair.owner_terms()) == [(0, 0)] * 3
 
 
 def test_links_cost_what_is_asked_of_them_and_what_is_in_use() -> None:
-    policy = NetworkAware(FlowSettings(bandwidth="cpu"), ("cpu", "memory"))
+    policy = NetworkAware(FlowSettings(bandwidth="cpu"), NO_CLUSTER, ("cpu", "memory"))
     policy.gather(statistics(free=numbers([6, 100], [20, 100])))
     terms = policy.pool_terms(numbers([5, 0], [90, 0]), ALL)
     # Thousandths of the largest link, which has twenty.
@@ -113,7 +115,7 @@ def quincy(**data: Any) -> QuincyPolicy:
         racks = numbers(0, 0, 1)
 
     settings = FlowSettings(policy="quincy", data=DataSettings(**data))
-    return QuincyPolicy(settings, Racks())  # type: ignore[arg-type]
+    return QuincyPolicy(settings, Racks(), ("cpu", "memory"))  # type: ignore[arg-type]
 
 
 def test_input_costs_nothing_from_the_machine_and_more_from_other_racks_than_from_its_own() -> None:

@@ -45,6 +45,30 @@ def test_a_claim_that_fails_says_so() -> None:
     assert [claim.holds for claim in made] == [False, False, False]
 
 
+def test_two_orders_of_magnitude_are_not_claimed_with_less_than_half_of_them() -> None:
+    points = plan("smoke", ["7"])
+
+    def claimed(factor: float) -> bool:
+        made = {
+            digest(point): PointResult(
+                {"seconds": 1.0 if point.parameters["algorithm"] == "relaxation" else factor}
+            )
+            for point in points
+        }
+        found = claims(Findings(points, made), ["7"])
+        return next(claim.holds for claim in found if claim.id == "7-relaxation")
+
+    assert not claimed(49.0)
+    assert claimed(51.0)
+
+
+def test_a_solver_that_is_not_stopped_misplaces_nothing() -> None:
+    for point in plan("smoke", ["10"]):
+        result = run_point(point)
+        assert result["whole"] == 0
+        assert result["half"] > 0
+
+
 def test_without_results_there_is_nothing_to_claim() -> None:
     assert FIRMAMENT.claims(Findings([], {}), FIGURES) == []
     assert len(FIRMAMENT.draw(Findings([], {}), FIGURES)) == len(FIGURES) - 1

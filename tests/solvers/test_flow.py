@@ -70,7 +70,7 @@ def test_every_algorithm_agrees_with_the_peer_and_the_checker(
 ) -> None:
     network = FlowNetwork.of(problem)
     solution = network.solve(algorithm)
-    if algorithm not in (Algorithm.AUTO, Algorithm.RACE):
+    if algorithm not in (Algorithm.AUTO, Algorithm.RACE, Algorithm.WARM_RACE):
         assert solution.algorithm is algorithm
     assert_right(network, solution.status, solution.cost)
     if problem.supplies.sum() != 0:
@@ -228,7 +228,7 @@ def test_a_vertex_with_many_units_is_the_same_as_many_vertices() -> None:
 @pytest.mark.parametrize("algorithm", ["cost-scaling", "shortest-paths"])
 @pytest.mark.parametrize("seed", range(4))
 def test_answers_stay_right_without_heuristics(algorithm: str, seed: int) -> None:
-    editor, plain = Editor(seed), Heuristics(False, False, False, False)
+    editor, plain = Editor(seed), Heuristics(False, False, False, False, False, 2)
     for _ in range(40):
         editor.edit()
         solution = editor.network.solve(algorithm, heuristics=plain)
@@ -312,7 +312,7 @@ def test_heuristics_change_the_work_and_not_the_answer(algorithm: str) -> None:
     _, problem = quincy(QuincyShape(40, utilisation=1.0), seed=4)
     found = [
         FlowNetwork.of(problem).solve(algorithm, heuristics=heuristics)
-        for heuristics in (Heuristics(), Heuristics(False, False, False, False))
+        for heuristics in (Heuristics(), Heuristics(False, False, False, False, False, 2))
     ]
     assert found[0].cost == found[1].cost
     assert found[0].scans != found[1].scans
@@ -418,7 +418,7 @@ def test_prices_that_could_rise_for_ever_end_in_an_answer() -> None:
     network = FlowNetwork()
     network.add_vertices([25, -44, 13, 92, -38, 0, -48])
     network.add_arcs(*np.array(rows, np.int64).T)
-    breadth_first = Heuristics(arc_prioritisation=False)
+    breadth_first = Heuristics(arc_prioritisation=False, depth_first=False)
     solution = network.solve("relaxation", budget=WorkBudget(100_000), heuristics=breadth_first)
     assert solution.status is Status.INFEASIBLE
     assert solution.scans < 10_000
@@ -534,3 +534,35 @@ def test_mistakes_are_named_and_change_nothing() -> None:
             mistake()
     assert network.solve().cost == 1
     assert (network.vertices, network.arcs) == (2, 1)
+
+
+def test_the_race_relaxes_from_scratch_and_scales_costs_from_the_last_flow() -> None:
+    _, problem = quincy(QuincyShape(60, utilisation=0.9), seed=3)
+
+    def scans(algorithm: str, heuristics: Heuristics) -> int:
+        network = FlowNetwork.of(problem)
+        assert network.solve().is_optimal
+        return network.solve(algorithm, heuristics=heuristics).scans
+
+    usual = Heuristics()
+    # Nothing has changed: who starts from the last flow has nothing to do.
+    assert scans("relaxation", usual) == scans("cost-scaling", usual) == 0
+    assert scans("warm-race", usual) == 0
+    assert scans("race", usual) > 0
+
+
+@pytest.mark.parametrize("alpha", [2, 9, 1_024])
+def test_any_alpha_gives_the_optimum_and_other_work(alpha: int) -> None:
+    _, problem = quincy(QuincyShape(60, utilisation=1.05), seed=3)
+    found = [
+        FlowNetwork.of(problem).solve("cost-scaling", warm=False, heuristics=Heuristics(alpha=each))
+        for each in (16, alpha)
+    ]
+    assert found[0].cost == found[1].cost
+    assert found[0].scans != found[1].scans
+
+
+@pytest.mark.parametrize("alpha", [1, 1_025])
+def test_an_alpha_that_would_never_end_is_refused(alpha: int) -> None:
+    with pytest.raises(ValueError, match="alpha"):
+        FlowNetwork().solve("cost-scaling", heuristics=Heuristics(alpha=alpha))

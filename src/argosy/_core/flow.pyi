@@ -111,11 +111,17 @@ class FlowRoster:
         number: int,
         vertex: int,
         request: NDArray[np.int64],
-        racks: NDArray[np.int32],
         is_choosy: bool,
         preempts: bool = True,
     ) -> None: ...
-    def add_racks(self, number: int, racks: NDArray[np.int32]) -> None: ...
+    def add_aggregators(
+        self,
+        number: int,
+        vertices: NDArray[np.int32],
+        froms: NDArray[np.int64],
+        tos: NDArray[np.int64],
+        arcs: NDArray[np.int32],
+    ) -> None: ...
     def close_pool(self, number: int) -> None: ...
     def add_owner(self) -> None: ...
     def add_job(self, number: int, tasks: int, head: int, precedence: int) -> None: ...

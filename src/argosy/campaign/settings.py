@@ -20,7 +20,7 @@ BUDGET: Final = "budget"
 ENOUGH: Final = "10min"
 _CONVERTER: Final = Converter(SettingError)
 #: Choices whose runs do not repeat, as the documentation of their engines says.
-_UNREPEATABLE: Final = frozenset({"race"})
+_UNREPEATABLE: Final = frozenset({"race", "warm-race"})
 #: Times are drawn as parts and multiples of their defaults: a campaign looks for mistakes, and does not
 #: wait for schedulers that were told to think for hours. Times that are 0 by default become short ones.
 _FACTORS: Final = ((0, 1), (1, 10), (1, 3), (1, 2), (2, 1), (4, 1), (10, 1))
@@ -56,6 +56,8 @@ def values_of(annotation: Any, default: Any, groups: Sequence[str]) -> list[Any]
         if GROUP_NAME in arguments:
             return ["", *groups]
         metas = [meta for meta in arguments[1:] if isinstance(meta, msgspec.Meta)]
+        if examples := [each for meta in metas for each in meta.examples or ()]:
+            return examples
         inside = values_of(arguments[0], default, groups)
         return [each for each in inside if _is_within(each, metas)]
     if annotation is bool:

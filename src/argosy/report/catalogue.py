@@ -103,7 +103,12 @@ def _type(annotation: Any) -> str:
         return "tables by name"
     origin = get_origin(annotation)
     if origin is Annotated:
-        return _type(get_args(annotation)[0])
+        inside, *metas = get_args(annotation)
+        if examples := [
+            each for meta in metas if isinstance(meta, msgspec.Meta) for each in meta.examples or ()
+        ]:
+            return " | ".join(f'"{each}"' for each in examples) + " | name"
+        return _type(inside)
     if origin is Literal:
         return " | ".join(f'"{choice}"' for choice in get_args(annotation))
     if isinstance(annotation, type) and issubclass(annotation, Enum):

@@ -7,7 +7,7 @@ from msgspec import Meta
 from argosy.engines.api import RunFacts, SettingMismatch, Settings
 from argosy.engines.families.flow.policies import policy_mismatch
 from argosy.engines.families.flow.scheduler import FlowScheduler
-from argosy.engines.families.flow.settings import FlowSettings, PolicyName
+from argosy.engines.families.flow.settings import Cost, FlowSettings, PolicyName
 from argosy.solvers.flow import Algorithm
 
 
@@ -17,6 +17,7 @@ class QuincySettings(FlowSettings, frozen=True):
     policy: PolicyName = "quincy"
     algorithm: Algorithm = Algorithm.COST_SCALING
     warm: bool = False
+    migration: Cost = 50
     scratch_every: Annotated[int, Meta(ge=1, le=1_000_000)] = 16
 
 

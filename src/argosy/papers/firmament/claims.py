@@ -20,6 +20,12 @@ def one(found: Findings, figure: str, name: str, **where: Parameter) -> float | 
     return picked[0][1].values.get(name) if picked else None
 
 
+def mean(found: Findings, figure: str, name: str, **where: Parameter) -> float | None:
+    """Over all seeds."""
+    picked = [result.values[name] for _, result in found.select(figure, **where)]
+    return sum(picked) / len(picked) if picked else None
+
+
 def claims(found: Findings, figures: Sequence[str]) -> list[Claim]:
     """The claims that can be decided with the available points."""
     return [claim for figure in figures for claim in _MAKERS[figure](found)]
@@ -69,6 +75,15 @@ def claims_3(found: Findings) -> Iterator[Claim]:
             float(high) / float(low),
             "cost scaling from scratch takes longer the larger the cluster, 64 s at 12,500 machines",
         )  # fmt: skip
+        tail, usual = (one(found, "3", name, machines=high) for name in ("p99", "seconds"))
+        if tail is not None and usual is not None:
+            yield Claim(
+                id="3-percentiles", figure="3",
+                paper="the 99th percentile is 1.3x the median (83 s and 64 s)",
+                here=f"{tail / usual:.2f}x ({tail:.3g} s and {usual:.3g} s)",
+                tolerance="at most 1.6x: the excess over the median at most twice the paper's",
+                holds=tail <= 1.6 * usual,
+            )  # fmt: skip
 
 
 def claims_7(found: Findings) -> Iterator[Claim]:
@@ -78,9 +93,9 @@ def claims_7(found: Findings) -> Iterator[Claim]:
     fast = {"machines": largest, "algorithm": "relaxation"}
     yield from _compare(
         found, "7", "relaxation", {"machines": largest, "algorithm": "cost-scaling"}, fast,
-        "seconds", 5.0,
+        "seconds", 50.0,
         "relaxation is two orders of magnitude faster than cost scaling at 50 % utilisation",
-        "at least 5x here: the factor grows with the cluster, and the default scale is a tenth",
+        "half of the paper's factor; 5x was accepted before",
     )  # fmt: skip
     yield from _compare(
         found, "7", "shortest-paths", {"machines": largest, "algorithm": "shortest-paths"},
@@ -124,6 +139,36 @@ def claims_8(found: Findings) -> Iterator[Claim]:
             paper="cost scaling is unaffected by utilisation",
             here=f"at most {spread:.2g}x apart", tolerance="at most 2x", holds=spread <= 2.0,
         )  # fmt: skip
+    yield from _crossing(
+        found, "8", "utilisation", 0.91, 0.97,
+        "relaxation is slower than cost scaling from about 93 % utilisation",
+    )  # fmt: skip
+
+
+def _crossing(
+    found: Findings, figure: str, along: str, least: float, most: float, says: str
+) -> Iterator[Claim]:
+    """The claim that relaxation becomes slower than cost scaling within a range."""
+    tried = sorted(float(value) for value in found.values(figure, along))
+    slower = []
+    for value in tried:
+        relaxed, scaled = (
+            one(found, figure, "seconds", algorithm=name, **{along: value})
+            for name in ("relaxation", "cost-scaling")
+        )
+        if relaxed is None or scaled is None:
+            return
+        if relaxed > scaled:
+            slower.append(value)
+    if tried:
+        first = min(slower, default=None)
+        here = f"first slower at {first:,g}" if first is not None else "nowhere slower"
+        yield Claim(
+            id=f"{figure}-where", figure=figure, paper=says,
+            here=f"{here}; tried: {', '.join(f'{value:,g}' for value in tried)}",
+            tolerance=f"between {least:,g} and {most:,g}",
+            holds=first is not None and least <= first <= most,
+        )  # fmt: skip
 
 
 def claims_9(found: Findings) -> Iterator[Claim]:
@@ -132,6 +177,10 @@ def claims_9(found: Findings) -> Iterator[Claim]:
             found, "9", "crossing", {"tasks": ends[1], "algorithm": "relaxation"},
             {"tasks": ends[1], "algorithm": "cost-scaling"}, "seconds", 1.0,
             "with over 3,000 tasks under load spreading, relaxation is slower than cost scaling",
+        )  # fmt: skip
+        yield from _crossing(
+            found, "9", "tasks", 1_500, 6_000,
+            "relaxation is slower than cost scaling from just under 3,000 tasks",
         )  # fmt: skip
 
 
@@ -149,7 +198,10 @@ def claims_10(found: Findings) -> Iterator[Claim]:
 
 def claims_11(found: Findings) -> Iterator[Claim]:
     for policy, gain in (("quincy", 25.0), ("load-spreading", 50.0)):
-        warm, cold = (one(found, "11", name, policy=policy) for name in ("warm", "cold"))
+        warm, cold = (
+            one(found, "11", name, policy=policy, algorithm="cost-scaling")
+            for name in ("warm", "cold")
+        )
         if warm is not None and cold is not None:
             yield Claim(
                 id="11-incremental" if policy == "quincy" else f"11-{policy}", figure="11",
@@ -158,13 +210,34 @@ def claims_11(found: Findings) -> Iterator[Claim]:
                 tolerance=f"at least {gain / 2:g} % faster", holds=warm <= (1 - gain / 200) * cold,
             )  # fmt: skip
 
+    relaxed = {
+        f"{point.parameters['policy']} at {float(point.parameters['utilisation']):.0%}": (
+            result["warm"] / max(result["cold"], 1e-9)
+        )
+        for point, result in found.select("11", algorithm="relaxation")
+    }
+    if relaxed:
+        yield Claim(
+            id="11-relaxation", figure="11",
+            paper="incremental relaxation is often faster than from scratch, but can be slower",
+            here=", ".join(f"{name}: {factor:.2g}x the time" for name, factor in relaxed.items()),
+            tolerance="faster in at least one case, and slower in at least one",
+            holds=min(relaxed.values()) < 1 < max(relaxed.values()),
+        )  # fmt: skip
+
 
 def claims_12(found: Findings) -> Iterator[Claim]:
     yield from _compare(
         found, "12", "prioritisation", {"prioritised": "no", "utilisation": 0.97},
         {"prioritised": "yes", "utilisation": 0.97}, "seconds", 1 / 0.775,
         "arc prioritisation makes relaxation 45 % faster on contended networks",
-        "half of the paper's gain is enough",
+        "half of the paper's gain is enough; other arcs are taken depth-first",
+    )  # fmt: skip
+    yield from _compare(
+        found, "12", "as-published", {"prioritised": "no", "utilisation": 0.97},
+        {"prioritised": "as published", "utilisation": 0.97}, "seconds", 1 / 0.775,
+        "arc prioritisation makes relaxation 45 % faster on contended networks",
+        "half of the paper's gain is enough; other arcs are taken breadth-first, as published",
     )  # fmt: skip
     yield from _compare(
         found, "12", "task-removal", {"drained": "no", "start": "fitted"},
@@ -201,7 +274,7 @@ def claims_14(found: Findings) -> Iterator[Claim]:
 
 def claims_15(found: Findings) -> Iterator[Claim]:
     few, many = (
-        one(found, "15", "locality", scheduler="firmament", threshold=at) for at in (0.14, 0.02)
+        mean(found, "15", "locality", scheduler="firmament", threshold=at) for at in (0.14, 0.02)
     )
     if few is not None and many is not None:
         yield Claim(
@@ -209,12 +282,26 @@ def claims_15(found: Findings) -> Iterator[Claim]:
             "one of 14 % 56 %", here=f"{many:.0%} and {few:.0%}",
             tolerance="more at 2 % than at 14 %", holds=many > few,
         )  # fmt: skip
-    rounds = one(found, "15", "round", scheduler="firmament", threshold=0.02)
-    if rounds is not None:
-        yield Claim(
-            id="15-sub-second", figure="15", paper="Firmament stays below a second at 2 %",
-            here=f"{1000 * rounds:.1f} ms a round", tolerance="below 1 s", holds=rounds < 1.0,
-        )  # fmt: skip
+    for name in ("firmament", "race"):
+        rounds = mean(found, "15", "round", scheduler=name, threshold=0.02)
+        if rounds is not None:
+            yield Claim(
+                id="15-sub-second" if name == "firmament" else f"15-{name}-sub-second", figure="15",
+                paper="Firmament stays below a second at 2 %",
+                here=f"{1000 * rounds:.1f} ms a round", tolerance="below 1 s", holds=rounds < 1.0,
+            )  # fmt: skip
+        mine, theirs = (
+            mean(found, "15", "locality", scheduler=scheduler, threshold=0.14)
+            for scheduler in (name, "cost-scaling")
+        )
+        if mine is not None and theirs is not None:
+            yield Claim(
+                id=f"15-{name}-quality", figure="15",
+                paper="Firmament's placements are as good as Quincy's",
+                here=f"{mine:.1%} of the input is local, under Quincy {theirs:.1%}",
+                tolerance="at least 95 % of Quincy's locality, at a threshold of 14 %",
+                holds=mine >= 0.95 * theirs,
+            )  # fmt: skip
 
 
 def claims_16(found: Findings) -> Iterator[Claim]:
@@ -251,18 +338,21 @@ def claims_18(found: Findings) -> Iterator[Claim]:
     ends = _ends(found, "18", "speed_up")
     if not ends:
         return
-    p75 = one(found, "18", "p75", scheduler="firmament", speed_up=ends[1])
-    if p75 is not None:
-        yield Claim(
-            id="18-keeps-up", figure="18",
-            paper="at a speed-up of 300 Firmament places 75 % of the tasks within a second",
-            here=f"75 % within {p75:.3g} s at {ends[1]:g}x", tolerance="below 1 s", holds=p75 < 1.0,
+    for name in ("firmament", "race"):
+        p75 = one(found, "18", "p75", scheduler=name, speed_up=ends[1])
+        if p75 is not None:
+            yield Claim(
+                id="18-keeps-up" if name == "firmament" else f"18-{name}-keeps-up", figure="18",
+                paper="at a speed-up of 300 Firmament places 75 % of the tasks within a second",
+                here=f"75 % within {p75:.3g} s at {ends[1]:g}x", tolerance="below 1 s",
+                holds=p75 < 1.0,
+            )  # fmt: skip
+        yield from _compare(
+            found, "18", "relaxation" if name == "firmament" else f"relaxation-{name}",
+            {"scheduler": "relaxation", "speed_up": ends[1]},
+            {"scheduler": name, "speed_up": ends[1]}, "p99", 2.0,
+            "relaxation alone has far longer tails at high speed-ups",
         )  # fmt: skip
-    yield from _compare(
-        found, "18", "relaxation", {"scheduler": "relaxation", "speed_up": ends[1]},
-        {"scheduler": "firmament", "speed_up": ends[1]}, "p99", 2.0,
-        "relaxation alone has far longer tails at high speed-ups",
-    )  # fmt: skip
 
 
 def claims_19(found: Findings) -> Iterator[Claim]:
@@ -301,6 +391,14 @@ def claims_table_3(found: Findings) -> Iterator[Claim]:
         )  # fmt: skip
 
 
+def claims_footnote_3(found: Findings) -> Iterator[Claim]:
+    yield from _compare(
+        found, "footnote 3", "alpha", {"alpha": 2}, {"alpha": 9}, "seconds", 1 / 0.85,
+        "with an alpha of 9 instead of 2, cost scaling is about 30 % faster",
+        "half of the paper's gain is enough",
+    )  # fmt: skip
+
+
 _MAKERS: Final[dict[str, Callable[[Findings], Iterator[Claim]]]] = {
     "3": claims_3,
     "7": claims_7,
@@ -317,4 +415,5 @@ _MAKERS: Final[dict[str, Callable[[Findings], Iterator[Claim]]]] = {
     "18": claims_18,
     "19": claims_19,
     "table 3": claims_table_3,
+    "footnote 3": claims_footnote_3,
 }

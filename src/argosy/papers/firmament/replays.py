@@ -50,6 +50,7 @@ def settings_of(point: ExperimentPoint) -> tuple[str, dict[str, Any]]:
         "policy": "quincy",
         "data": {**data, "most_preferences": most},
         "explain_arcs": 0,
+        "migration": 50,
         "retry": 10 * MICROS_PER_SECOND,
         **settings,
     }

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from argosy.model.budgets import WorkBudget
@@ -61,6 +62,19 @@ def scratch(point: ExperimentPoint) -> PointResult:
     return _result(*_repeated(lambda: solve(budget=WorkBudget(BUDGET))), network)
 
 
+def spread_of_scratch(point: ExperimentPoint) -> PointResult:
+    """Solves of several networks of the same kind, each from scratch."""
+    count = int(point.parameters["networks"])
+    solved = [
+        scratch(structs.replace(point, seed=point.seed + number))["seconds"]
+        for number in range(count)
+    ]
+    shares = {"p1": 1, "p25": 25, "seconds": 50, "p75": 75, "p99": 99, "largest": 100}
+    return PointResult(
+        {name: float(np.percentile(solved, share)) for name, share in shares.items()}
+    )
+
+
 def _repeated(solve: Callable[[], FlowSolution]) -> tuple[float, FlowSolution]:
     """The median time of several solves, if one takes little time."""
     seconds, solution = timed(solve)
@@ -70,10 +84,13 @@ def _repeated(solve: Callable[[], FlowSolution]) -> tuple[float, FlowSolution]:
 
 
 def _heuristics(point: ExperimentPoint) -> Heuristics:
+    prioritised = point.parameters.get("prioritised", "yes")
     return Heuristics(
-        arc_prioritisation=point.parameters.get("prioritised", "yes") == "yes",
+        arc_prioritisation=prioritised != "no",
+        depth_first=prioritised == "yes",
         price_refine=point.parameters.get("refined", "yes") == "yes",
         fresh_prices=point.parameters.get("start", "fitted") == "fitted",
+        alpha=int(point.parameters.get("alpha", Heuristics().alpha)),
     )
 
 
@@ -197,10 +214,17 @@ def approximate(point: ExperimentPoint) -> PointResult:
     misplaced = []
     for share in shares:
         budget = WorkBudget(int(whole.scans * share) if share < 1.0 else -1)
+        # A network that was solved before has its arcs in another order, and may have another optimum.
+        cluster, network = network_of(point)
         network.solve(algorithm, warm=False, budget=budget)
         misplaced.append(float((_choices(cluster, network) != best).sum()))
     return PointResult(
-        {"tasks": float(len(best)), "early": misplaced[-2], "half": misplaced[2]},
+        {
+            "tasks": float(len(best)),
+            "early": misplaced[-2],
+            "half": misplaced[2],
+            "whole": misplaced[-1],
+        },
         {"share": [100 * share for share in shares], "misplaced": misplaced},
     )
 

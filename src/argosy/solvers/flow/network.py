@@ -121,9 +121,12 @@ class FlowNetwork:
         """Sets the vertex's supply so that all supplies add up to zero."""
         self._core.balance(vertex)
 
-    def roster(self, dimensions: int, *, reschedules: bool, migration: int) -> Roster:
-        """A table of tasks that this network places; it edits the network as they come and go."""
-        return Roster(self._core, dimensions, reschedules, migration)
+    def roster(
+        self, dimensions: int, *, reschedules: bool, migration: int, drains: bool = False
+    ) -> Roster:
+        """A table of tasks that this network places; it edits the network as they come and go. With
+        `drains`, the flow of tasks that end is removed as by `remove_vertices`."""
+        return Roster(self._core, dimensions, reschedules, migration, drains)
 
     # Solving.
 
@@ -148,9 +151,11 @@ class FlowNetwork:
             budget,
             stop,
             chosen.arc_prioritisation,
+            chosen.depth_first,
             chosen.price_refine,
             chosen.fresh_prices,
             chosen.short_searches,
+            chosen.alpha,
         )
         found = Status[status.name]
         return FlowSolution(

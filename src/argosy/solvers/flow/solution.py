@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
+from typing import Annotated
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 
@@ -26,8 +28,11 @@ class Algorithm(enum.StrEnum):
     COST_SCALING = "cost-scaling"
     #: A feasible flow, then negative cycles are cancelled. For small networks.
     CYCLE_CANCELLING = "cycle-cancelling"
-    #: Relaxation and cost scaling on two threads; the first to finish stops the other.
+    #: Relaxation from scratch and cost scaling from the last flow on two threads, as in Firmament; the
+    #: first to finish stops the other.
     RACE = "race"
+    #: The same race with both from the last flow.
+    WARM_RACE = "warm-race"
 
 
 class Status(enum.StrEnum):
@@ -43,11 +48,13 @@ class Status(enum.StrEnum):
     STOPPED = "stopped"
 
 
-class Heuristics(msgspec.Struct, frozen=True):
-    """Solver heuristics that can be turned off, to measure their effect."""
+class Heuristics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Heuristics of the solvers, which can be changed to measure their effect."""
 
-    #: Relaxation takes an arc to a deficit at once, and other arcs depth-first.
+    #: Relaxation takes an arc to a deficit at once.
     arc_prioritisation: bool = True
+    #: Relaxation takes other arcs depth-first. Firmament's takes them breadth-first.
+    depth_first: bool = True
     #: Cost scaling tries to repair prices without moving flow before each phase.
     price_refine: bool = True
     #: Cost scaling gives new vertices prices that match their neighbours' instead of zero.
@@ -55,6 +62,8 @@ class Heuristics(msgspec.Struct, frozen=True):
     #: Shortest paths start from distances to the sink, and each search ends at its target. Without it,
     #: they are as in textbooks.
     short_searches: bool = True
+    #: What each phase of cost scaling divides its approximation by. Quincy uses 2, Firmament 9.
+    alpha: Annotated[int, Meta(ge=2, le=1_024)] = 16
 
 
 class Way(msgspec.Struct, frozen=True):

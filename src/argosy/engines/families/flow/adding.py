@@ -81,19 +81,17 @@ def _add_classes(graph: Graph, groups: list[NewGroup], now: int) -> None:
 
 def _add_preferences(graph: Graph, wanted: Preferences, class_of: Numbers) -> None:
     classes = class_of[wanted.tasks]
-    pools, is_rack = graph.classes["pool"][classes], wanted.is_rack
-    machines = np.where(is_rack, 0, wanted.places)
-    fits = is_rack | (graph.pools.allowed[pools, machines] & graph.cluster.usable[machines])
+    pools, is_above = graph.classes["pool"][classes], wanted.is_aggregator
+    machines = np.where(is_above, 0, wanted.places)
+    fits = is_above | (graph.pools.allowed[pools, machines] & graph.cluster.usable[machines])
     order = np.flatnonzero(fits)
     if not len(order):
         return
     order = order[np.argsort(classes[order], kind="stable")]
-    classes, pools, is_rack = classes[order], pools[order], is_rack[order]
+    classes, pools, is_above = classes[order], pools[order], is_above[order]
     places, costs = wanted.places[order], wanted.costs[order] + graph.settings.migration
-    heads = graph.cluster.vertices[np.where(is_rack, 0, places)]
-    for number in np.unique(pools[is_rack]).tolist():
-        racks = graph.pools.by_number[number].racks
-        assert racks is not None
-        mine = is_rack & (pools == number)
-        heads[mine] = racks[places[mine]]
+    heads = graph.cluster.vertices[np.where(is_above, 0, places)]
+    for number in np.unique(pools[is_above]).tolist():
+        mine = is_above & (pools == number)
+        heads[mine] = graph.pools.by_number[number].aggregators[places[mine]]
     graph.network.add_arcs(graph.classes["vertex"][classes], heads, 1, costs)

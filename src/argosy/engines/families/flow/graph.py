@@ -2,13 +2,15 @@
 
 Events change rows in the roster; `refresh` updates the network in bulk at the beginning of a round, from
 what `observe` saw of the cell: no other part of a round looks at it, so a round can leave the loop. The
-running tasks of a class have an arc to their machine, with their number as its capacity, at the cost of
-their path there minus the cost of starting. So equal tasks are one vertex even if some of them run.
+running tasks of a class have an arc to their machine, with their number as its capacity, at what their
+whole path there would cost now minus the cost of migration. So equal tasks are one vertex even if some
+of them run, and a running task moves if another place is better by more than that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from msgspec import structs
@@ -39,7 +41,10 @@ class Graph:
         dimensions = len(view.dimensions)
         # With a cost of 0, flows of equal cost would move tasks to and fro, round after round.
         self.roster = self.network.roster(
-            dimensions, reschedules=settings.reschedule, migration=max(1, settings.migration)
+            dimensions,
+            reschedules=settings.reschedule,
+            migration=max(1, settings.migration),
+            drains=settings.task_removal,
         )
         self.rooms = Rooms(self.roster, settings.slots)
         self.sink_arcs = np.empty(0, np.int32)
@@ -48,9 +53,7 @@ class Graph:
         self._labels = view.labels_version
         self._add_machines()
         self.policy = make_policy(settings, self.cluster, view.dimensions)
-        self.pools = Pools(
-            self.network, self.roster, self.cluster, view, has_racks=self.policy.has_racks
-        )
+        self.pools = Pools(self.network, self.roster, self.cluster, view, self.policy)
         self.tasks = RosterColumns(self.roster.tasks)
         self.classes = RosterColumns(self.roster.classes)
         self.runs = RosterColumns(self.roster.runs)
@@ -206,6 +209,7 @@ class Graph:
         )
         self.policy.gather(self.statistics)
         set_rooms(self, self.statistics)
+        self.pools.set_links()
         self._set_owners()
         self.roster.age(now, self.policy.second_price())
         self.network.balance(self.sink)
@@ -229,14 +233,15 @@ class Graph:
     def solve(self) -> FlowSolution:
         """A flow of least cost."""
         settings = self.settings
+        solve = partial(self.network.solve, heuristics=settings.heuristics)
         if settings.warm:
-            return self.network.solve(settings.algorithm)
+            return solve(settings.algorithm)
         self._flows += 1
         if (self._flows - 1) % settings.scratch_every == 0:
-            solution = self.network.solve(settings.algorithm, warm=False)
+            solution = solve(settings.algorithm, warm=False)
             self._scratch_scans = solution.scans
             return solution
-        return structs.replace(self.network.solve(), scans=self._scratch_scans)
+        return structs.replace(solve(), scans=self._scratch_scans)
 
     def set_sink_terms(self, machines: Numbers, rooms: Numbers, terms: ArcCosts) -> None:
         # Tasks that ask for nothing fit without end; what the last of them would cost has to be a cost.

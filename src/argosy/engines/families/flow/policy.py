@@ -3,22 +3,29 @@
 A round goes over the network twice. In the first pass `gather` sees the statistics of all machines; in
 the second the other methods return costs. Costs are whole numbers in the policy's own unit. Tasks go
 
-    task class -> pool -> (rack ->) machine -> sink      or      task class -> job (-> owner) -> sink
+    task class -> pool -> (aggregators ->) machine -> sink   or   task class -> job (-> owner) -> sink
 
-with shortcuts to preferred racks and machines. A *pool* aggregates all tasks that ask for the same
+with shortcuts to preferred aggregators and machines. A *pool* aggregates all tasks that ask for the same
 resources and attributes, which keeps the number of arcs to machines small; the job's vertex stands for
-waiting. Tasks of a class are equal in everything that matters here.
+waiting. Between a pool and the machines, a policy may have any aggregators, with any arcs between them:
+racks, zones, kinds of machines, whatever it has costs or limits for. Tasks of a class are equal in
+everything that matters here.
+
+To add a policy, derive a class from `Policy` and install it as an entry point of the group
+``argosy.flow_policies``; the setting `policy` then takes its name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.engines.api import RunFacts, SettingMismatch
+from argosy.engines.families.flow.cluster import MachineVertices
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.model.jobs import Job, TaskGroup
@@ -41,11 +48,11 @@ class NewGroup(msgspec.Struct, frozen=True, gc=False):
 
 class Preferences(msgspec.Struct, frozen=True):
     """Arcs of individual tasks, one per row: from `tasks` (a position among the tasks asked about) to a
-    machine, or to a rack if `is_rack`."""
+    machine, or to an aggregator of the topology if `is_aggregator`."""
 
     tasks: Numbers
     places: Numbers
-    is_rack: NDArray[np.bool_]
+    is_aggregator: NDArray[np.bool_]
     costs: Numbers
 
 
@@ -70,6 +77,43 @@ class ArcCosts(msgspec.Struct, frozen=True):
     steps: int | Numbers = 0
 
 
+#: Stands for the pool itself, where a topology has the numbers of aggregators.
+POOL: Final = -1
+
+
+class Topology(msgspec.Struct, frozen=True):
+    """Aggregators between each pool and the machines, numbered from 0. Arcs between them lead from the
+    pool or an aggregator to an aggregator of a higher number, so there are no cycles."""
+
+    aggregators: int
+    #: The ends of each arc; a tail may be `POOL`.
+    tails: Numbers
+    heads: Numbers
+    #: For each machine, the aggregator with an arc to it, or `POOL`. To reach a machine in several ways,
+    #: give it an aggregator of its own, with several arcs to that.
+    machines: Numbers
+
+
+def flat(machines: int) -> Topology:
+    """Pools have arcs to machines, and there are no aggregators."""
+    nothing = np.empty(0, np.int64)
+    return Topology(0, nothing, nothing, np.full(machines, POOL, np.int64))
+
+
+def grouped(groups: Numbers) -> Topology:
+    """One aggregator for each group of machines, such as a rack; `groups` has each machine's."""
+    count = int(groups.max(initial=-1)) + 1
+    return Topology(count, np.full(count, POOL, np.int64), np.arange(count), groups)
+
+
+class LinkTerms(msgspec.Struct, frozen=True):
+    """Terms of the arcs of a topology, in its order: how many units fit, and what they cost. One number
+    for all arcs, or an array."""
+
+    capacities: int | Numbers
+    costs: ArcCosts = ArcCosts()
+
+
 def plain_wishes(groups: Sequence[NewGroup], settings: FlowSettings) -> Wishes:
     """Wishes of tasks without preferences, whose cost of waiting grows with precedence."""
     precedence = np.array([max(0, group.job.precedence) for group in groups], np.int64)
@@ -81,32 +125,64 @@ def plain_wishes(groups: Sequence[NewGroup], settings: FlowSettings) -> Wishes:
     )
 
 
-class Policy(Protocol):
-    name: ClassVar[str]
-    #: Whether pools reach machines through racks; whether jobs reach the sink through their owners.
-    has_racks: ClassVar[bool]
-    has_owners: ClassVar[bool]
+class Policy:
+    """By default, all machines are equal, and waiting costs more with precedence and time."""
 
-    def wishes(self, groups: Sequence[NewGroup]) -> Wishes: ...
+    name: ClassVar[str]
+    #: Whether jobs reach the sink through their owners.
+    has_owners: ClassVar[bool] = False
+
+    def __init__(
+        self, settings: FlowSettings, cluster: MachineVertices, dimensions: tuple[str, ...]
+    ) -> None:
+        self.settings = settings
+        self.cluster = cluster
+        self.dimensions = dimensions
+
+    @classmethod
+    def mismatch(cls, settings: FlowSettings, facts: RunFacts) -> SettingMismatch | None:
+        """What the policy needs and the run has not."""
+        return None
+
+    def topology(self) -> Topology:
+        """Aggregators between pools and machines. Asked again when machines have joined: then there may
+        be more aggregators and arcs, after those that were there."""
+        return flat(self.cluster.machines)
+
+    def link_terms(self, request: Numbers) -> LinkTerms | None:
+        """Terms of the topology's arcs for the pool of a request. None: as before; at first, any number
+        of units at no cost. Asked in every round."""
+        return None
+
+    def wishes(self, groups: Sequence[NewGroup]) -> Wishes:
+        """Costs and preferences of new tasks."""
+        return plain_wishes(groups, self.settings)
 
     def gather(self, statistics: ClusterStatistics) -> None:
         """First pass: stores what this round's costs depend on."""
+        return
 
     def sink_terms(self, machines: Numbers) -> ArcCosts:
         """Costs of the arcs from these machines to the sink."""
+        return ArcCosts()
 
     def pool_terms(self, requests: Numbers, machines: Numbers) -> ArcCosts:
-        """Costs of the arcs from pools to machines: one row per request or one for all, one column per
+        """Costs of the arcs that lead to machines: one row per request or one for all, one column per
         machine or one for all. A machine's costs change with its own statistics, and when machines join
-        or change."""
+        or change. Steps of different requests must measure the same, because the tasks that run on a
+        machine are priced one after another."""
+        return ArcCosts()
 
     def owner_terms(self) -> Sequence[tuple[int, int]]:
         """For each owner, by number: how many of its tasks may be unscheduled at no extra cost, and the
         cost of each further one. Called only if the policy uses owners."""
+        return ()
 
     def second_price(self) -> int:
         """Added to the unscheduled cost of all tasks of a job, for each second that some of them have
         waited."""
+        return self.settings.per_second
 
     def precedence_price(self) -> int:
         """Added to the unscheduled cost per unit of precedence; 0: nothing."""
+        return self.settings.per_precedence

@@ -1,9 +1,10 @@
 """Pools: one aggregator for all tasks that ask for the same resources and attributes, and may or may not
 preempt.
 
-A pool has arcs only to machines that can take such a task, directly or through racks: this is how hard
-requirements are kept. The number of arcs does not depend on how many jobs share a pool. Pools are stored
-as matrices with a row per pool and a column per machine, so that a round takes a few array operations.
+A pool has arcs only to machines that can take such a task, directly or through the policy's aggregators:
+this is how hard requirements are kept. The number of arcs does not depend on how many jobs share a pool.
+Pools are stored as matrices with a row per pool and a column per machine, so that a round takes a few
+array operations.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from argosy.cell import View
 from argosy.cell.bitmaps import to_mask
 from argosy.engines.families.flow.cluster import MachineVertices
-from argosy.engines.families.flow.policy import ArcCosts
+from argosy.engines.families.flow.policy import ArcCosts, Policy
 from argosy.model.resources import Resources
 from argosy.solvers.flow import FlowNetwork, Roster
 from argosy.solvers.flow.arrays import Numbers
@@ -28,6 +29,8 @@ NO_ARC: Final = -1
 PLENTY: Final = 2**31 - 1
 #: The most that a unit on an arc may cost.
 LARGEST_COST: Final = 2**40
+#: The cost of a place that cannot be reached.
+FAR: Final = 2**50
 #: Pools that are kept although they have no task.
 _KEPT: Final = 64
 
@@ -40,8 +43,9 @@ class Pool:
         self.number = number
         self.vertex = vertex
         self.request = np.array(key[0], np.int64)
-        #: The vertex of each rack, if racks are used.
-        self.racks: NDArray[np.int32] | None = None
+        #: The vertices of its aggregators, and the arcs between them.
+        self.aggregators = np.empty(0, np.int32)
+        self.links = np.empty(0, np.int32)
 
 
 class Pools:
@@ -51,13 +55,13 @@ class Pools:
         roster: Roster,
         cluster: MachineVertices,
         view: View,
-        *,
-        has_racks: bool,
+        policy: Policy,
     ) -> None:
         self._network = network
         self._roster = roster
         self._cluster = cluster
-        self._has_racks = has_racks
+        self._policy = policy
+        self.topology = policy.topology()
         self._by_key: dict[PoolKey, Pool] = {}
         self.by_number: dict[int, Pool] = {}
         self._unused: list[int] = []
@@ -94,10 +98,8 @@ class Pools:
         for matrix in (self.rooms, self.costs, self.steps):
             matrix[number] = 0
         self.arcs[number] = NO_ARC
-        self._roster.open_pool(
-            number, pool.vertex, pool.request, np.empty(0, np.int32), bool(requires), key[2]
-        )
-        self._add_racks(pool)
+        self._roster.open_pool(number, pool.vertex, pool.request, bool(requires), key[2])
+        self._add_aggregators(pool)
         self._by_key[key] = self.by_number[number] = pool
         return pool
 
@@ -111,7 +113,8 @@ class Pools:
             setattr(self, name, np.concatenate([matrix, more]))
 
     def widen(self, view: View) -> None:
-        """Adds columns for new machines of the cluster, and vertices for their racks."""
+        """Adds columns for new machines of the cluster, and the aggregators that they need."""
+        self.topology = self._policy.topology()
         count = self._cluster.machines - self.arcs.shape[1]
         blanks = {"allowed": False, "arcs": NO_ARC, "rooms": 0, "costs": 0, "steps": 0}
         for name, blank in blanks.items():
@@ -120,10 +123,10 @@ class Pools:
             setattr(self, name, np.concatenate([matrix, more], axis=1))
         self.relabel(view)
         for pool in self.by_number.values():
-            self._add_racks(pool)
+            self._add_aggregators(pool)
 
     def relabel(self, view: View) -> None:
-        """Updates machine attributes. Racks do not change, because they are only preferences."""
+        """Updates machine attributes. Aggregators do not change, because they are only preferences."""
         for pool in self.by_number.values():
             self.allowed[pool.number] = self._allowed(dict(pool.key[1]), view)
 
@@ -133,16 +136,43 @@ class Pools:
             return np.ones(width, np.bool_)
         return to_mask(view.where(requires), width)
 
-    def _add_racks(self, pool: Pool) -> None:
-        """Adds missing rack vertices of the pool."""
-        if not self._has_racks:
-            return
-        old = np.empty(0, np.int32) if pool.racks is None else pool.racks
-        count = len(self._cluster.rack_names) - len(old)
+    def _add_aggregators(self, pool: Pool) -> None:
+        """Adds the aggregators and arcs of the topology that the pool lacks."""
+        count = self.topology.aggregators - len(pool.aggregators)
         new = self._network.add_vertices(np.zeros(count, np.int64))
-        self._network.add_arcs(pool.vertex, new, PLENTY, 0)
-        pool.racks = np.append(old, new)
-        self._roster.add_racks(pool.number, new)
+        pool.aggregators = np.append(pool.aggregators, new)
+        tails, heads = (
+            ends[len(pool.links) :] for ends in (self.topology.tails, self.topology.heads)
+        )
+        if not len(tails):
+            return
+        # The pool stands last, where its number -1 finds it.
+        vertices = np.append(pool.aggregators, np.int32(pool.vertex))
+        arcs = self._network.add_arcs(vertices[tails], vertices[heads], PLENTY, 0)
+        pool.links = np.append(pool.links, arcs)
+        self._roster.add_aggregators(pool.number, new, tails, heads, arcs)
+
+    def set_links(self) -> None:
+        """Sets the terms that the policy wants for arcs between aggregators."""
+        if not self.topology.aggregators:
+            return
+        for pool in self.by_number.values():
+            terms = self._policy.link_terms(pool.request)
+            if terms is not None:
+                costs = terms.costs
+                self._network.set_arcs(pool.links, terms.capacities, costs.costs, costs.steps)
+
+    def reached_from(self, number: int, aggregator: int, onward: Numbers) -> Numbers:
+        """The cost of reaching each machine from an aggregator of a pool, where `onward` is the cost of
+        the last arc to it; `onward` where it does not lead there is at least `FAR`."""
+        pool, topology = self.by_number[number], self.topology
+        costs = np.full(topology.aggregators + 1, FAR, np.int64)
+        costs[aggregator] = 0
+        each = self._network.costs(pool.links).tolist() if len(pool.links) else []
+        ends = zip(topology.tails.tolist(), topology.heads.tolist(), each, strict=True)
+        for tail, head, cost in sorted(ends):
+            costs[head] = min(costs[head], costs[tail] + cost)
+        return np.minimum(costs[topology.machines] + onward, FAR)
 
     def clear(self) -> None:
         """Drops pools without tasks, but only once there are many pools: most are used again."""
@@ -151,8 +181,7 @@ class Pools:
         tasks = self._roster.pool_tasks().tolist()
         for pool in [*self._by_key.values()]:
             if not tasks[pool.number]:
-                racks = [] if pool.racks is None else pool.racks.tolist()
-                self._network.remove_vertices([pool.vertex, *racks])
+                self._network.remove_vertices([pool.vertex, *pool.aggregators.tolist()])
                 del self._by_key[pool.key], self.by_number[pool.number]
                 self._roster.close_pool(pool.number)
                 self._unused.append(pool.number)
@@ -165,7 +194,7 @@ class Pools:
         self._roster.set_pool_arcs(
             numbers,
             machines,
-            self._cluster.racks,
+            self.topology.machines,
             rooms,
             terms.costs,
             terms.steps,

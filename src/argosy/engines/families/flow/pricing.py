@@ -15,13 +15,12 @@ import msgspec
 import numpy as np
 
 from argosy.engines.families.flow.graph import Graph
-from argosy.engines.families.flow.pools import NO_ARC
+from argosy.engines.families.flow.policy import POOL
+from argosy.engines.families.flow.pools import FAR, NO_ARC
 from argosy.model.explanations import Explanation
 from argosy.model.prices import Price
 from argosy.solvers.flow.arrays import Numbers
 
-#: Unreachable.
-FAR: Final = 2**50
 RULE: Final = "cheapest flow"
 
 
@@ -137,22 +136,21 @@ def entry_costs(graph: Graph, task_class: int) -> Numbers:
     """The cost of the class's cheapest path to each machine; `FAR` if there is none."""
     pools, number = graph.pools, int(graph.classes["pool"][task_class])
     arcs, rooms = pools.arcs[number], pools.rooms[number]
-    costs = np.full(graph.cluster.machines, FAR, np.int64)
-    onward = costs.copy()
+    onward = np.full(graph.cluster.machines, FAR, np.int64)
     having = np.flatnonzero((arcs != NO_ARC) & (rooms > 0))
     flows = graph.network.flows(arcs[having])
     has_room = flows < rooms[having]
     next_unit = pools.costs[number, having] + pools.steps[number, having] * flows
     onward[having[has_room]] = next_unit[has_room]
-    is_reached = onward < FAR
-    costs[is_reached] = onward[is_reached] + int(graph.classes["pool_cost"][task_class])
+    own = int(graph.classes["pool_cost"][task_class])
+    costs = np.minimum(pools.reached_from(number, POOL, onward) + own, FAR)
     if (wanted := graph.preferences.get(task_class)) is not None:
         for place, cost in zip(wanted[1].tolist(), wanted[2].tolist(), strict=True):
             if place >= 0:
                 costs[place] = min(costs[place], cost)
             else:
-                there = is_reached & (graph.cluster.racks == -1 - place)
-                costs[there] = np.minimum(costs[there], onward[there] + cost)
+                through = pools.reached_from(number, -1 - place, onward) + cost
+                costs = np.minimum(costs, through)
     return costs
 
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from argosy.engines.api import Settings
 from argosy.model.resources import Share
 from argosy.model.units import Micros
-from argosy.solvers.flow import Algorithm
+from argosy.solvers.flow import Algorithm, Heuristics
 
 Cost = Annotated[int, Meta(ge=0, le=1_000_000)]
 
@@ -36,7 +36,10 @@ class DataSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: Annotated[int, Meta(ge=0, le=2**31)] = 0
 
 
-PolicyName = Literal["load-spreading", "quincy", "network-aware", "multi-dimensional"]
+#: A built-in policy, or an installed one.
+PolicyName = Annotated[
+    str, Meta(examples=["load-spreading", "quincy", "network-aware", "multi-dimensional"])
+]
 
 
 class FlowSettings(Settings, frozen=True):
@@ -45,7 +48,12 @@ class FlowSettings(Settings, frozen=True):
     policy: PolicyName = "multi-dimensional"
     #: The solver; all find the optimum.
     algorithm: Algorithm = Algorithm.AUTO
-    #: Whether to start from the last flow and prices.
+    #: Heuristics of the solver.
+    heuristics: Heuristics = Heuristics()
+    #: Efficient task removal: the flow of ended tasks is removed along its whole path, which helps
+    #: `cost-scaling` and `race` if `fresh_prices` is off.
+    task_removal: bool = False
+    #: Whether to start from the last flow and prices. In a `race`, relaxation never does.
     warm: bool = True
     #: If flows start from scratch (`warm` is off): only every so many of them really do. Those between
     #: start from the last flow, and are said to take as long as the last one from scratch. Applies only
@@ -63,7 +71,7 @@ class FlowSettings(Settings, frozen=True):
     per_second: Cost = 10
     #: Cost of moving a running task; cost of preempting it. At equal cost, tasks stay where they are, so
     #: moving one costs at least 1.
-    migration: Cost = 50
+    migration: Cost = 250
     preemption: Cost = 500
     #: At most this many migrations and preemptions per round.
     moves: Annotated[int, Meta(ge=0, le=1_000_000)] = 1_000
@@ -71,6 +79,10 @@ class FlowSettings(Settings, frozen=True):
     moves_per_minute: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     #: At most this many arcs from pools to machines in total; beyond, only the cheapest of each pool.
     most_arcs: Annotated[int, Meta(ge=1_000, le=100_000_000)] = 4_000_000
+    #: Secondary cost: how much more each further task on a machine costs than the one before, so that of
+    #: machines that are equally good for a task the emptiest is taken, and more machines keep room for
+    #: the tasks whose data they hold (quincy).
+    evenness: Cost = 1
     #: Input of batch tasks (quincy).
     data: DataSettings = DataSettings()
     #: The resource that counts as bandwidth (network-aware).

@@ -74,7 +74,7 @@ class Jobs(Mapping[int, FlowJob]):
 
 
 class OwnArcs:
-    """Arcs of individual classes to preferred machines, or to racks if the place is negative."""
+    """Arcs of individual classes to preferred machines, or to aggregators if the place is negative."""
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster

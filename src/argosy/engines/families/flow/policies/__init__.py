@@ -1,6 +1,13 @@
-"""The policies, one per module, and their names."""
+"""All policies, and lookup by name.
+
+Built-in ones come first; then those that installed packages declare as entry points of the group
+``argosy.flow_policies``. The name of an entry point is the `name` of its class.
+"""
 
 from __future__ import annotations
+
+from importlib import metadata
+from typing import Final
 
 from argosy.engines.api import RunFacts, SettingMismatch
 from argosy.engines.families.flow.cluster import MachineVertices
@@ -10,30 +17,64 @@ from argosy.engines.families.flow.policies.network_aware import NetworkAware
 from argosy.engines.families.flow.policies.quincy import QuincyPolicy
 from argosy.engines.families.flow.policy import Policy
 from argosy.engines.families.flow.settings import FlowSettings
+from argosy.model.errors import SettingError, did_you_mean
+
+ENTRY_POINTS: Final = "argosy.flow_policies"
+POLICIES: Final[dict[str, type[Policy]]] = {
+    LoadSpreading.name: LoadSpreading,
+    QuincyPolicy.name: QuincyPolicy,
+    NetworkAware.name: NetworkAware,
+    MultiDimensional.name: MultiDimensional,
+}
+
+
+def find_policy(name: str) -> type[Policy]:
+    """The policy of this name, built in or installed."""
+    return POLICIES.get(name) or _installed(name)
+
+
+def _installed(name: str) -> type[Policy]:
+    every = metadata.entry_points(group=ENTRY_POINTS)
+    entries = [entry for entry in every if entry.name == name]
+    if not entries:
+        known = [*POLICIES, *(entry.name for entry in every)]
+        raise SettingError(
+            f"there is no policy {name!r}",
+            expected="one of " + ", ".join(known),
+            hint=did_you_mean(name, known),
+        )
+    value = entries[0].value
+    if len({entry.value for entry in entries}) > 1:
+        raise SettingError(
+            f"policy {name!r} is declared by several packages: "
+            + ", ".join(entry.value for entry in entries),
+            expected="one of them",
+        )
+    try:
+        found = entries[0].load()
+    # A module that calls `sys.exit` must not end the command.
+    except (Exception, SystemExit) as error:
+        raise SettingError(f"policy {name!r}: {value} cannot be imported: {error}") from error
+    is_policy = isinstance(found, type) and issubclass(found, Policy)
+    if not is_policy or getattr(found, "name", None) != name:
+        raise SettingError(
+            f"policy {name!r}: {value} is no policy of that name",
+            expected="a class derived from Policy whose `name` is that of its entry point",
+        )
+    policy: type[Policy] = found
+    return policy
 
 
 def policy_mismatch(settings: FlowSettings, facts: RunFacts) -> SettingMismatch | None:
     """What the policy needs and the run has not."""
-    if settings.policy != "network-aware" or settings.bandwidth in facts.dimensions:
-        return None
-    return SettingMismatch(
-        ("policy",),
-        f"the policy network-aware needs the resource {settings.bandwidth!r}, which no machine has",
-        expected="machines that have it, or the setting bandwidth to be one of "
-        + ", ".join(facts.dimensions),
-        hint=f"add {settings.bandwidth} to the capacity of machines, or choose another policy",
-    )
+    try:
+        policy = find_policy(settings.policy)
+    except SettingError as error:
+        return SettingMismatch(("policy",), error.problem, expected=error.expected, hint=error.hint)
+    return policy.mismatch(settings, facts)
 
 
 def make_policy(
     settings: FlowSettings, cluster: MachineVertices, dimensions: tuple[str, ...]
 ) -> Policy:
-    match settings.policy:
-        case "load-spreading":
-            return LoadSpreading(settings)
-        case "quincy":
-            return QuincyPolicy(settings, cluster)
-        case "network-aware":
-            return NetworkAware(settings, dimensions)
-        case "multi-dimensional":
-            return MultiDimensional(settings)
+    return find_policy(settings.policy)(settings, cluster, dimensions)

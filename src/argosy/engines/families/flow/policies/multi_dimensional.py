@@ -13,7 +13,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from argosy.engines.families.flow.policy import ArcCosts, NewGroup, Wishes, plain_wishes
+from argosy.engines.families.flow.cluster import MachineVertices
+from argosy.engines.families.flow.policy import ArcCosts, Policy
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.solvers.flow.arrays import Numbers
@@ -21,18 +22,16 @@ from argosy.solvers.flow.arrays import Numbers
 _FULL: Final = 1_000
 
 
-class MultiDimensional:
+class MultiDimensional(Policy):
     name: ClassVar[str] = "multi-dimensional"
-    has_racks: ClassVar[bool] = False
     has_owners: ClassVar[bool] = True
 
-    def __init__(self, settings: FlowSettings) -> None:
-        self._settings = settings
+    def __init__(
+        self, settings: FlowSettings, cluster: MachineVertices, dimensions: tuple[str, ...]
+    ) -> None:
+        super().__init__(settings, cluster, dimensions)
         self._capacity = self._free = np.empty((0, 0), np.int64)
         self._terms: list[tuple[int, int]] = []
-
-    def wishes(self, groups: Sequence[NewGroup]) -> Wishes:
-        return plain_wishes(groups, self._settings)
 
     def gather(self, statistics: ClusterStatistics) -> None:
         self._capacity, self._free = statistics.capacity, statistics.free
@@ -44,27 +43,24 @@ class MultiDimensional:
         counts, demands = statistics.owner_tasks, statistics.demands
         active = np.flatnonzero(counts)
         terms = [(0, 0)] * len(counts)
-        if len(active) < 2 or not self._settings.fairness:
+        if len(active) < 2 or not self.settings.fairness:
             return terms
         total = np.maximum(statistics.capacity[statistics.usable].sum(axis=0), 1)
         dominant = (demands[active] / total).max(axis=1)
         entitled = np.floor(counts[active] / np.maximum(dominant, 1e-12) / len(active))
         spare = np.maximum(0, counts[active] - np.minimum(entitled, counts[active]))
         for owner, free in zip(active.tolist(), spare.astype(np.int64).tolist(), strict=True):
-            terms[owner] = (free, self._settings.fairness)
+            terms[owner] = (free, self.settings.fairness)
         return terms
 
     def owner_terms(self) -> Sequence[tuple[int, int]]:
         return self._terms
 
-    def sink_terms(self, machines: Numbers) -> ArcCosts:
-        return ArcCosts()
-
     def pool_terms(self, requests: Numbers, machines: Numbers) -> ArcCosts:
         count = self._capacity.shape[1]
         capacity = np.maximum(self._capacity[machines], 1)
         used = (_FULL * (self._capacity[machines] - self._free[machines]) // capacity).sum(axis=1)
-        if self._settings.prefer == "pack":
+        if self.settings.prefer == "pack":
             return ArcCosts(((_FULL * count - used) // count)[None, :])
         added = np.zeros((len(requests), len(machines)), np.int64)
         for dimension in range(count):
@@ -72,9 +68,3 @@ class MultiDimensional:
             # Where a request does not fit there is no room, whatever it would cost.
             added += _FULL * np.minimum(requests[:, dimension, None], whole) // whole
         return ArcCosts((used[None, :] + added) // count, added // count)
-
-    def second_price(self) -> int:
-        return self._settings.per_second
-
-    def precedence_price(self) -> int:
-        return self._settings.per_precedence

@@ -7,12 +7,13 @@ the bandwidth already in use, so that links fill evenly. Costs are thousandths o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from argosy.engines.families.flow.policy import ArcCosts, NewGroup, Wishes, plain_wishes
+from argosy.engines.api import RunFacts, SettingMismatch
+from argosy.engines.families.flow.cluster import MachineVertices
+from argosy.engines.families.flow.policy import ArcCosts, Policy
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.model.errors import ModelError
@@ -21,13 +22,13 @@ from argosy.solvers.flow.arrays import Numbers
 _FULL = 1_000
 
 
-class NetworkAware:
+class NetworkAware(Policy):
     name: ClassVar[str] = "network-aware"
-    has_racks: ClassVar[bool] = False
-    has_owners: ClassVar[bool] = False
 
-    def __init__(self, settings: FlowSettings, dimensions: tuple[str, ...]) -> None:
-        self._settings = settings
+    def __init__(
+        self, settings: FlowSettings, cluster: MachineVertices, dimensions: tuple[str, ...]
+    ) -> None:
+        super().__init__(settings, cluster, dimensions)
         if settings.bandwidth not in dimensions:
             raise ModelError(
                 f"the policy network-aware needs the resource {settings.bandwidth!r}",
@@ -37,28 +38,25 @@ class NetworkAware:
         self._used = np.empty(0, np.int64)
         self._largest = 1
 
-    def wishes(self, groups: Sequence[NewGroup]) -> Wishes:
-        return plain_wishes(groups, self._settings)
+    @classmethod
+    def mismatch(cls, settings: FlowSettings, facts: RunFacts) -> SettingMismatch | None:
+        if settings.bandwidth in facts.dimensions:
+            return None
+        return SettingMismatch(
+            ("policy",),
+            f"the policy network-aware needs the resource {settings.bandwidth!r}, which no machine has",
+            expected="machines that have it, or the setting bandwidth to be one of "
+            + ", ".join(facts.dimensions),
+            hint=f"add {settings.bandwidth} to the capacity of machines, or choose another policy",
+        )
 
     def gather(self, statistics: ClusterStatistics) -> None:
         capacity = statistics.capacity[:, self._dimension]
         self._largest = max(1, int(capacity.max(initial=0)))
         self._used = capacity - statistics.free[:, self._dimension]
 
-    def sink_terms(self, machines: Numbers) -> ArcCosts:
-        return ArcCosts()
-
     def pool_terms(self, requests: Numbers, machines: Numbers) -> ArcCosts:
         used = self._used[None, machines]
         # Where a request does not fit there is no room, whatever it would cost.
         asked = np.minimum(requests[:, self._dimension, None], self._largest)
         return ArcCosts(_FULL * (asked + used) // self._largest, _FULL * asked // self._largest)
-
-    def owner_terms(self) -> Sequence[tuple[int, int]]:
-        return ()
-
-    def second_price(self) -> int:
-        return self._settings.per_second
-
-    def precedence_price(self) -> int:
-        return self._settings.per_precedence

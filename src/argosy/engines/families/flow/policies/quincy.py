@@ -20,8 +20,11 @@ from argosy.engines.families.flow.local_data import LocalData, StoredInput
 from argosy.engines.families.flow.policy import (
     ArcCosts,
     NewGroup,
+    Policy,
     Preferences,
+    Topology,
     Wishes,
+    grouped,
     plain_wishes,
 )
 from argosy.engines.families.flow.settings import FlowSettings
@@ -32,25 +35,28 @@ from argosy.solvers.flow.arrays import Numbers
 _GIB = 2**30
 
 
-class QuincyPolicy:
+class QuincyPolicy(Policy):
     name: ClassVar[str] = "quincy"
-    has_racks: ClassVar[bool] = True
-    has_owners: ClassVar[bool] = False
 
-    def __init__(self, settings: FlowSettings, cluster: MachineVertices) -> None:
-        self._settings = settings
-        self._cluster = cluster
+    def __init__(
+        self, settings: FlowSettings, cluster: MachineVertices, dimensions: tuple[str, ...]
+    ) -> None:
+        super().__init__(settings, cluster, dimensions)
         self._racks = cluster.racks
         self._data = LocalData(settings.data, cluster.racks)
+        self._others = np.empty(0, np.int64)
+
+    def topology(self) -> Topology:
+        return grouped(self.cluster.racks)
 
     def wishes(self, groups: Sequence[NewGroup]) -> Wishes:
-        plain = plain_wishes(groups, self._settings)
-        if not self._settings.data.rate:
+        plain = plain_wishes(groups, self.settings)
+        if not self.settings.data.rate:
             return plain
-        if self._racks is not self._cluster.racks:
+        if self._racks is not self.cluster.racks:
             # The cluster has grown: new blocks may be on new machines.
-            self._racks = self._cluster.racks
-            self._data = LocalData(self._settings.data, self._racks)
+            self._racks = self.cluster.racks
+            self._data = LocalData(self.settings.data, self._racks)
         expected = np.array(
             [group.group.estimate or 0 if group.job.kind == BATCH else 0 for group in groups]
         )
@@ -68,7 +74,7 @@ class QuincyPolicy:
         )
 
     def _preferences(self, found: StoredInput) -> Preferences:
-        data = self._settings.data
+        data = self.settings.data
         tasks, machines, here = _largest(
             found.machine_tasks,
             found.machines,
@@ -98,28 +104,17 @@ class QuincyPolicy:
         )
 
     def _cost(self, size: Numbers, here: Numbers, beside: Numbers, blocks: Numbers) -> Numbers:
-        data = self._settings.data
+        data = self.settings.data
         price = data.in_rack * beside + data.cross_rack * (blocks - here - beside)
         # At most 64 blocks of 1 TiB, at prices of at most 10^6: this stays below 2^63.
         return size // 2**10 * price // (blocks * (_GIB // 2**10))
 
     def gather(self, statistics: ClusterStatistics) -> None:
-        pass
+        self._others = statistics.pinned_tasks
 
     def sink_terms(self, machines: Numbers) -> ArcCosts:
-        return ArcCosts()
-
-    def pool_terms(self, requests: Numbers, machines: Numbers) -> ArcCosts:
-        return ArcCosts()
-
-    def owner_terms(self) -> Sequence[tuple[int, int]]:
-        return ()
-
-    def second_price(self) -> int:
-        return self._settings.per_second
-
-    def precedence_price(self) -> int:
-        return self._settings.per_precedence
+        step = self.settings.evenness
+        return ArcCosts(step * self._others[machines], step)
 
 
 def _largest(
