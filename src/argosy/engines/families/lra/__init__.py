@@ -1,6 +1,7 @@
 """Long-running applications (LRAs) beside tasks: the two schedulers of Medea and its baselines.
 
     manager    the constraint manager: what is active, validated on submission
+    overrides  an application's constraints that contradict the operator's
     cluster    node groups and static tags, read off a view
     memory     running containers and active constraints, read from the cell
     sight      which constraints a baseline supports
