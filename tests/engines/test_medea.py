@@ -45,7 +45,6 @@ from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import RUNNING, ConformanceRun
 
 AWARE = ["medea", "jkube", "jkube++", "kube-modern", "ilp-all"]
-EVERYONE = [*AWARE, "yarn"]
 
 
 def service(name: str, tasks: int, *constraints: str, **fields: Any) -> SimulatedJob:
@@ -122,7 +121,7 @@ def test_medea_gathers_an_application_in_a_rack_and_its_constraints_outlive_the_
     assert racks.isdisjoint(machine // 4 for machine in where(trial, "guest"))
 
 
-@pytest.mark.parametrize("engine", EVERYONE)
+@pytest.mark.parametrize("engine", AWARE)
 def test_an_application_is_placed_whole_or_not_at_all(engine: str) -> None:
     jobs = [service("big", 9, cpu=4_000), service("small", 2, cpu=4_000)]
     trial = run(engine, jobs, {"interval": 1_000_000})

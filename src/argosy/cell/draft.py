@@ -32,8 +32,16 @@ def _alike(shape: int, count: int) -> ShapeArray:
 class Draft:
     """Collects claims over one view. Each `place` accounts for the room taken by earlier ones."""
 
-    def __init__(self, view: View, adjust: NDArray[np.int64] | None = None) -> None:
+    def __init__(
+        self,
+        view: View,
+        adjust: NDArray[np.int64] | None = None,
+        visits: NDArray[np.int64] | None = None,
+    ) -> None:
+        """With `visits`, machines are tried in the order of these numbers, over and over, whatever the
+        rule, and each takes one task at a time."""
         self._view = view
+        self._visits = visits
         #: Added to the room that the view shows, per machine and dimension.
         self._adjust = adjust
         self._parts: list[Claims] = []
@@ -66,13 +74,11 @@ class Draft:
             if not len(left):
                 break
             chosen = bitmap if within is None else bitmap & within
-            found = self._view.find(
-                shape, min(most, len(left)), rule, random, within=chosen, adjust=self._taken()
-            )
+            found = self._find(shape, min(most, len(left)), rule, random, chosen, self._taken())
             left = self._add(left, shape, found)
         if len(left) or not len(tasks):
             adjust = self._taken() if self._parts else self._adjust
-            found = self._view.find(shape, len(left), rule, random, within=within, adjust=adjust)
+            found = self._find(shape, len(left), rule, random, within, adjust)
             left = self._add(left, shape, found)
         if preempt_below is not None and len(left):
             adjust = taken = self._taken()
@@ -86,6 +92,31 @@ class Draft:
         if requires:
             found = structs.replace(found, requires=dict(requires))
         return found, left
+
+    def _find(
+        self,
+        shape: int,
+        count: int,
+        rule: Rule,
+        random: Random,
+        within: Bitmap | None,
+        adjust: NDArray[np.int64] | None,
+    ) -> Found:
+        if self._visits is None:
+            return self._view.find(shape, count, rule, random, within=within, adjust=adjust)
+        step = self._view.machines
+        found = self._view.find(
+            shape,
+            count,
+            Rule.SMALLEST_KEY,
+            random,
+            within=within,
+            keys=self._visits,
+            step=step,
+            adjust=adjust,
+        )
+        np.add.at(self._visits, found.machines, step)
+        return found
 
     def _add(self, tasks: TaskArray, shape: int, found: Found) -> TaskArray:
         """Adds what was found for the first of `tasks`; returns the others."""

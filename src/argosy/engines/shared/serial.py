@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -106,8 +107,17 @@ def over_domains(
         yield view.members(group, sets.pop(random.below(len(sets)))), part
 
 
+def _both(within: Bitmap | None, only: Bitmap | None) -> Bitmap | None:
+    if within is None or only is None:
+        return only if within is None else within
+    return within & only
+
+
 class SerialScheduler:
     """The loop of a plain scheduler; engines override the first four methods."""
+
+    #: What explanations call the way machines are chosen; empty: the name of the `placement`.
+    rule_title: str = ""
 
     def __init__(self, settings: SerialSettings, context: Context) -> None:
         self._serial = settings
@@ -153,6 +163,17 @@ class SerialScheduler:
         """Machines to try first, each with the most of `count` tasks that it should take."""
         spread = self._serial.spread
         return over_domains(spread, count, view, self._context.random) if spread else ()
+
+    def near(
+        self, work: PendingJob, group: TaskGroup, view: View
+    ) -> tuple[Bitmap | None, tuple[Bitmap, ...]]:
+        """The only machines for the group's tasks in this attempt (None: all), and those among them to
+        try first, nearest first."""
+        return None, ()
+
+    def visits(self, view: View) -> NDArray[np.int64] | None:
+        """The order in which machines are visited; None: as `placement` says."""
+        return None
 
     def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
         """The tags of the group's containers."""
@@ -242,29 +263,33 @@ class SerialScheduler:
         return (Think(self.decision_time(work), self._decision, work.number),)
 
     def _choose(self, work: PendingJob, view: View) -> Claims | None:
-        draft = Draft(view, self.reserved(view))
+        draft = Draft(view, self.reserved(view), self.visits(view))
         terms, within = self._terms, self.machines(view)
         precedence, part = self.precedence(work, view), self.part(work, view)
         seen: list[Found] = []
         self._explains = []
         self._explanation = None
         for group, tasks in work.job.tasks_by_group(part):
+            only, first = self.near(work, group, view)
+            prefer = self.preferred(work, len(tasks), view)
+            if first:
+                prefer = chain([(bitmap, len(tasks)) for bitmap in first], prefer)
             found, short = draft.place(
                 tasks,
                 view.shape(group.request, self.tags(work.job, group), precedence),
                 self._rule,
                 self._context.random,
                 requires=group.requires,
-                within=within,
-                prefer=self.preferred(work, len(tasks), view),
+                within=_both(within, only),
+                prefer=prefer,
                 preempt_below=precedence if terms.preempt and work.job.preempts else None,
             )
             seen.append(found)
             if len(short):
-                self._explains.append(Explain(short, found.explanation()))
+                self._explains.append(Explain(short, found.explanation(self.rule_title)))
         # A transaction has one explanation: that of its tasks, if they were searched for together.
         if self._context.keeps_explanations and len(seen) == 1:
-            self._explanation = seen[0].explanation()
+            self._explanation = seen[0].explanation(self.rule_title)
         self._unplaced = draft.unplaced()
         if part is not work.tasks and len(part) < len(work.tasks):
             self._unplaced = np.concatenate([self._unplaced, work.tasks[len(part) :]])

@@ -7,8 +7,9 @@
     sight      which constraints a baseline supports
     plans      a batch of LRAs: the question, the decision, and the claims
     tasks      a task job with constraints
-    queues     whose task job comes next
-    scheduler  the loop: LRAs collected per interval, tasks by queues, one allocator
+    queues     what queues hold, and whose job comes next
+    queue_scheduler  the task scheduler
+    scheduler  both: LRAs collected per interval, tasks by queues, one allocator
     program    engines that solve the integer program
     reasons    explanations
 
