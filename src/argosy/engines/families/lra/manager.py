@@ -19,6 +19,7 @@ from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
 from argosy.solvers.placement import PlacementState
 from argosy.solvers.placement.forms import without_choice
+from argosy.solvers.placement.printed import has_printed_form
 
 #: How an engine sees a constraint: as another constraint, or not at all.
 Sight = Callable[[Constraint], Constraint | None]
@@ -102,6 +103,26 @@ class ConstraintManager:
         if (finding := unsound(constraints, self._around)) is not None:
             text = format_constraint(constraints[finding.constraint])
             raise ModelError(f"'{text}': {finding.problem}")
+
+
+def not_simple(
+    algorithm: str, place: tuple[str, ...], operator: Sequence[Constraint], facts: RunFacts
+) -> SettingMismatch | None:
+    """The first constraint that an algorithm for simple ones has no form for."""
+    whose = [(constraint, "the operator's") for constraint in operator]
+    for job in facts.jobs:
+        whose.extend((constraint, f"of job {job.id}") for constraint in job.constraints)
+    for constraint, owner in whose:
+        if not has_printed_form(constraint, facts.overlapping):
+            name = "printed" if algorithm == "ilp-printed" else "plain"
+            return SettingMismatch(
+                place,
+                f"'{format_constraint(constraint)}', {owner}, has no {name} form",
+                "constraints without spreads, alternatives and overlapping sets with the"
+                f" {place[0]} {algorithm}",
+                "choose another" if algorithm == "plain" else "choose the algorithm ilp",
+            )
+    return None
 
 
 def operator_mismatch(constraints: Sequence[Constraint], facts: RunFacts) -> SettingMismatch | None:
