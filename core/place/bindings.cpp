@@ -94,6 +94,7 @@ class Placer {
     p_.counts = copied(counts);
     p_.app_of = copied(apps);
     for (const std::int32_t app : p_.app_of) require(app >= 0 && app < app_count, "known applications");
+    p_.tiers.resize(counts.shape(0));
     p_.allowed.resize(counts.shape(0));
     machine_count_ = p_.machines;
     kind_count_ = p_.kinds;
@@ -103,6 +104,12 @@ class Placer {
     open();
     require(kind >= 0 && kind < p_.kinds && mask.shape(0) == machines(), "a mask of the machines");
     p_.allowed[static_cast<std::size_t>(kind)] = copied(mask);
+  }
+
+  void rank(const Array<std::int32_t>& tiers) {
+    open();
+    require(tiers.shape(0) == kinds(), "a tier for each kind");
+    p_.tiers = copied(tiers);
   }
 
   void add_family(const Array<std::int32_t>& first_set, const Array<std::int32_t>& sets_of,
@@ -288,6 +295,7 @@ void bind_place(nb::module_& module) {
            "free"_a, "capacity"_a, "smallest"_a, "requests"_a, "counts"_a, "apps"_a, "app_count"_a,
            "all_kinds"_a)
       .def("allow", &Placer::allow, "kind"_a, "mask"_a)
+      .def("rank", &Placer::rank, "tiers"_a)
       .def("add_family", &Placer::add_family, "first_set"_a, "sets_of"_a, "sets"_a)
       .def("add_item", &Placer::add_item, "family"_a, "least"_a, "most"_a, "weight"_a, "outside"_a,
            "hard"_a, "subject"_a, "match"_a, "gamma"_a, "both"_a, "other"_a)

@@ -22,7 +22,7 @@ namespace argosy::place {
 
 enum class Order : std::uint8_t {
   given = 0,
-  // Next is the kind with the fewest machines on which it would break nothing.
+  // Next is the kind with the fewest machines on which it would break nothing, within a tier.
   candidates = 1,
 };
 
@@ -186,8 +186,13 @@ class Greedy {
     std::int32_t best = -1;
     for (std::int32_t k = 0; k < state_.problem().kinds; ++k) {
       if (left_[at(k)] <= 0) continue;
+      const std::int32_t tier = state_.problem().tiers[at(k)];
+      if (best >= 0 && tier > state_.problem().tiers[at(best)]) continue;
       prepare(k);
-      if (best < 0 || scores_[at(k)].candidates < scores_[at(best)].candidates) best = k;
+      if (best < 0 || tier < state_.problem().tiers[at(best)] ||
+          scores_[at(k)].candidates < scores_[at(best)].candidates) {
+        best = k;
+      }
     }
     return best;
   }

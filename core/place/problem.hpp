@@ -123,6 +123,8 @@ struct Problem {
   std::vector<std::int64_t> free, capacity, smallest;
   std::vector<std::int64_t> requests;
   std::vector<std::int32_t> counts, app_of;
+  // Per kind; a smaller one is placed first.
+  std::vector<std::int32_t> tiers;
   // Per kind, the machines it may be on; empty if all.
   std::vector<std::vector<std::uint8_t>> allowed;
   std::vector<Family> families;

@@ -24,12 +24,21 @@ MEDEA = (7_000 + 3 * 300 + 1_100 + 2 * 11_000, 5 * SECOND, 5 * SECOND + 1_100 + 
 #: By engine: time spent on decisions, the longest wait for one, and until all tasks of a job are placed.
 EXPECTED: dict[str, tuple[int, int, int]] = {
     **dict.fromkeys(
-        ("omega", "mapreduce", "monolithic", "partitioned", "spread", "sparrow", "murmuration"),
+        (
+            "omega",
+            "mapreduce",
+            "monolithic",
+            "partitioned",
+            "spread",
+            "sparrow",
+            "murmuration",
+            "yarn",
+        ),
         (SERIAL, 0, 7_000 + 3 * 300),
     ),
     "mesos": (SERIAL, 1_100, 1_100 + 7_000 + 3 * 300),
     "kube": (5 * 300, 0, 3 * 300),
-    **dict.fromkeys(("medea", "jkube", "jkube++", "kube-modern", "yarn"), MEDEA),
+    **dict.fromkeys(("medea", "jkube", "jkube++", "kube-modern"), MEDEA),
     # All five containers in one batch, at ten seconds.
     "ilp-all": (2 * 1_100 + 5 * 11_000, 10 * SECOND, 10 * SECOND + 2 * 1_100 + 5 * 11_000),
     # Sampling and deciding is the scheduler's own work; reading the sample is not counted as such.

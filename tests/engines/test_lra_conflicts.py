@@ -35,7 +35,7 @@ from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
 
 #: Engines that place tasks at once, beside the applications.
-BESIDE = ["medea", "jkube", "jkube++", "kube-modern", "yarn"]
+BESIDE = ["medea", "jkube", "jkube++", "kube-modern"]
 EVERYONE = [*BESIDE, "ilp-all"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -44,7 +45,6 @@ from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import RUNNING, ConformanceRun
 
 AWARE = ["medea", "jkube", "jkube++", "kube-modern", "ilp-all"]
-EVERYONE = [*AWARE, "yarn"]
 
 
 def service(name: str, tasks: int, *constraints: str, **fields: Any) -> SimulatedJob:
@@ -121,7 +121,7 @@ def test_medea_gathers_an_application_in_a_rack_and_its_constraints_outlive_the_
     assert racks.isdisjoint(machine // 4 for machine in where(trial, "guest"))
 
 
-@pytest.mark.parametrize("engine", EVERYONE)
+@pytest.mark.parametrize("engine", AWARE)
 def test_an_application_is_placed_whole_or_not_at_all(engine: str) -> None:
     jobs = [service("big", 9, cpu=4_000), service("small", 2, cpu=4_000)]
     trial = run(engine, jobs, {"interval": 1_000_000})
@@ -325,8 +325,42 @@ def test_the_operator_overrides_what_contradicts_it() -> None:
     ]
     manager.submit(1, Job("j", (group,), constraints=tuple(map(parse_constraint, texts))))
     assert [format_constraint(c) for c in manager.active(1)] == [
-        "spark & x -> {spark, 3, inf} in rack",
-        *texts[1:],
+        "spark & x -> {spark, 3, inf} in rack weight 0.5",
+        "spark -> {spark, 3, 9} in machine weight 0.5",
+        *texts[2:],
+    ]
+
+
+@pytest.mark.parametrize("strength", ["", " weight 20", " weight 20 hard"])
+@pytest.mark.parametrize("size", [5, 10])
+def test_the_operator_overrides_constraints_within_one_application(
+    strength: str, size: int
+) -> None:
+    """At most four in a rack, whatever the application wants more of."""
+    gathered = "appID:self & w -> {appID:self & w, 4, inf} in rack" + strength
+    operator = (parse_constraint("w -> {w, 0, 3} in rack"),)
+    four_racks = structs.replace(cell(16), constraints=operator)
+    trial = run("medea", [service("a", size, gathered, cpu=100)], cell=four_racks)
+    racks = Counter(machine // 4 for machine in where(trial, "a"))
+    assert sum(racks.values()) == size
+    assert max(racks.values()) <= 4
+
+
+def test_what_contradicts_the_operator_weighs_no_more_than_the_operators_constraint() -> None:
+    ledger = PlacementState(4, {"rack": Family.of("rack", [[0], [0], [1], [1]], 2)})
+    manager = ConstraintManager(ledger, [parse_constraint("w -> {w, 2, 3} in rack weight 2")])
+    texts = [
+        "w & x -> {w & x, 4, inf} in rack weight 20",
+        "w -> {w, 0, 1} in rack hard",
+        "w & x -> {w & x, 0, 1} in rack weight 20",
+    ]
+    group = TaskGroup(1, Resources(1), tags=("w",))
+    manager.submit(1, Job("j", (group,), constraints=tuple(map(parse_constraint, texts))))
+    assert [format_constraint(c) for c in manager.active(1)] == [
+        "w & x -> {w & x, 3, inf} in rack",
+        "w -> {w, 0, 2} in rack",
+        # Few of its own may well be in a rack with more of others.
+        texts[2],
     ]
     manager.withdraw(1)
     assert manager.active(1) == ()

@@ -438,7 +438,7 @@ def test_a_task_that_failed_is_placed_again_if_it_may_be(
     driver.still_works()
 
 
-@pytest.mark.parametrize("name", ["medea", "jkube", "yarn"])
+@pytest.mark.parametrize("name", ["medea", "jkube"])
 def test_an_interval_wakes_its_scheduler_once_and_only_for_applications_that_still_wait(
     name: str,
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from argosy.papers.experiment import ExperimentPoint, Findings, digest, run_points
 from argosy.papers.medea import MEDEA, applications, performance
+from argosy.papers.medea.deployment import Site, WantedApplication, deploy
 from argosy.papers.medea.points import FIGURES, SCALES, SYSTEMS
 from argosy.papers.medea.resilience import unavailability
 from argosy.papers.medea.trial import HBASE, HBASE_ROLES, MB, PlacementTrial
@@ -41,11 +42,31 @@ def test_a_point_gives_the_same_result_twice(figure: str) -> None:
 
 
 def test_a_crowded_machine_is_reported_as_violating_and_fragmented() -> None:
-    trial = PlacementTrial(2, 2, "yarn", 1)
-    trial.place(trial.submit([("w", MB, 30)], ["w -> {w, 0, 0} in machine"], 0))
-    assert trial.violating()[0] == 1.0
-    assert trial.fragmented() == 1.0
-    assert trial.imbalance() < 0.1
+    wanted = WantedApplication([("w", MB, 30)], ["w -> {w, 0, 0} in machine"])
+    done = deploy(MEDEA.plan("smoke", ["9a"])[0], Site(2, 2), [wanted], "yarn")
+    used = done.used_after(1)
+    assert used.tolist() == [15 * MB, 15 * MB]
+    assert done.violating()[0] == 1.0
+    assert done.fragmented(used) == 1.0
+    assert done.imbalance(used) < 0.1
+
+
+@pytest.mark.parametrize("period", [1, 3])
+def test_so_many_applications_are_decided_per_interval(period: int) -> None:
+    point = MEDEA.plan("smoke", ["9a"])[0]
+    wanted = [WantedApplication([(f"w n{n}", MB, 1)], ()) for n in range(6)]
+    done = deploy(point, Site(8, 2), wanted, "ilp", period=period)
+    assert done.order == [0, 1, 2, 3, 4, 5]
+    assert len(set(done.moments)) == 6 // period
+
+
+def test_tasks_come_and_go_beside_applications() -> None:
+    point = MEDEA.plan("smoke", ["9b"])[0]
+    done = deploy(point, Site(50, 2, tasks=0.5), [WantedApplication(HBASE_ROLES, HBASE)] * 4)
+    assert done.placed == 1.0
+    held = 1 - float(done.free.sum()) / (50 * 16 * MB)
+    apps = float(done.used_after(4).sum()) / (50 * 16 * MB)
+    assert 0.35 < held - apps < 0.65
 
 
 def test_units_fail_as_the_paper_describes_them() -> None:

@@ -80,7 +80,7 @@ EVENTFUL: dict[str, tuple[str, dict[str, Any]]] = {
     "jkube": ("jkube", {"interval": 2 * SECOND, "conflict": "kill"}),
     "jkube++": ("jkube++", {"interval": 2 * SECOND, "conflict": "reserve"}),
     "kube-modern": ("kube-modern", {"interval": 2 * SECOND}),
-    "yarn": ("yarn", {"interval": 2 * SECOND}),
+    "yarn": ("yarn", {"policy": "fair", "locality_delay": 1}),
     "ilp-all": ("ilp-all", {"interval": 2 * SECOND}),
     "vela": ("vela", {"machines": 0.5, "timeout": SECOND, "reschedules": 5, "adapt": True}),
 }

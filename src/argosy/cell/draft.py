@@ -45,8 +45,16 @@ def _subtract(room: NDArray[np.int64], claims: Claims, view: View) -> None:
 class Draft:
     """Collects claims over one view. Each `place` accounts for the room taken by earlier ones."""
 
-    def __init__(self, view: View, adjust: NDArray[np.int64] | None = None) -> None:
+    def __init__(
+        self,
+        view: View,
+        adjust: NDArray[np.int64] | None = None,
+        visits: NDArray[np.int64] | None = None,
+    ) -> None:
+        """With `visits`, machines are tried in the order of these numbers, over and over, whatever the
+        rule, and each takes one task at a time."""
         self._view = view
+        self._visits = visits
         #: Added to the room that the view shows, per machine and dimension.
         self._adjust = adjust
         self._parts: list[Claims] = []
@@ -80,13 +88,11 @@ class Draft:
             if not len(left):
                 break
             chosen = bitmap if within is None else bitmap & within
-            found = self._view.find(
-                shape, min(most, len(left)), rule, random, within=chosen, adjust=self._taken()
-            )
+            found = self._find(shape, min(most, len(left)), rule, random, chosen, self._taken())
             left = self._add(left, shape, found)
         if len(left) or not len(tasks):
             adjust = self._taken() if self._parts else self._adjust
-            found = self._view.find(shape, len(left), rule, random, within=within, adjust=adjust)
+            found = self._find(shape, len(left), rule, random, within, adjust)
             left = self._add(left, shape, found)
         if preempt_below is not None and len(left):
             found, left = self._preempt(left, shape, rule, random, within, preempt_below)
@@ -126,6 +132,31 @@ class Draft:
             )
             found = structs.replace(found, preempts=True)
         return found, self._add(tasks, shape, found)
+
+    def _find(
+        self,
+        shape: int,
+        count: int,
+        rule: Rule,
+        random: Random,
+        within: Bitmap | None,
+        adjust: NDArray[np.int64] | None,
+    ) -> Found:
+        if self._visits is None:
+            return self._view.find(shape, count, rule, random, within=within, adjust=adjust)
+        step = self._view.machines
+        found = self._view.find(
+            shape,
+            count,
+            Rule.SMALLEST_KEY,
+            random,
+            within=within,
+            keys=self._visits,
+            step=step,
+            adjust=adjust,
+        )
+        np.add.at(self._visits, found.machines, step)
+        return found
 
     def _add(self, tasks: TaskArray, shape: int, found: Found) -> TaskArray:
         """Adds what was found for the first of `tasks`; returns the others."""

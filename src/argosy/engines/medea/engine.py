@@ -3,22 +3,25 @@ from __future__ import annotations
 from typing import ClassVar, Final, Literal
 
 from argosy.engines.api import Context, NeededExtra, RunFacts, SettingMismatch, Settings
+from argosy.engines.families.lra.manager import not_simple
 from argosy.engines.families.lra.program import ByProgram, ProgramSettings
 from argosy.model.budgets import Budget
-from argosy.model.constraints.text import format_constraint
 from argosy.model.random import Random
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem, place
-from argosy.solvers.placement.printed import MOST_PLACES, has_printed_form, solve_printed
+from argosy.solvers.placement.plain import READINGS, read_plainly
+from argosy.solvers.placement.printed import MOST_PLACES, solve_printed
 
-_PROGRAMS: Final = ("ilp", "ilp-printed")
+PRINTED: Final = "ilp-printed"
+_PROGRAMS: Final = ("ilp", PRINTED)
 
 
 class MedeaSettings(ProgramSettings, frozen=True):
     """How applications are placed, in addition to the settings of both schedulers."""
 
-    #: The integer program (needs the extra `ilp`), or one of the heuristics, also as first fit.
-    #: `ilp-printed` is the program as the paper prints it, with only obviously wrong signs corrected;
-    #: for small cells and simple constraints.
+    #: The integer program (needs the extra `ilp`), or one of the heuristics, also as first fit or in the
+    #: plainest reading of the paper. `ilp-printed` is the program as the paper prints it, with only
+    #: obviously wrong signs corrected; for small cells. It and the plain readings are for constraints
+    #: without alternatives.
     algorithm: Literal[
         "ilp",
         "ilp-printed",
@@ -28,6 +31,9 @@ class MedeaSettings(ProgramSettings, frozen=True):
         "tag-popularity-first-fit",
         "node-candidates-first-fit",
         "serial-first-fit",
+        "tag-popularity-plain",
+        "node-candidates-plain",
+        "serial-plain",
     ] = "ilp"
 
 
@@ -53,8 +59,11 @@ class Medea(ByProgram):
     def mismatch(cls, settings: Settings, facts: RunFacts) -> SettingMismatch | None:
         assert isinstance(settings, MedeaSettings)
         found = super().mismatch(settings, facts)
-        if found is None and settings.algorithm == "ilp-printed":
-            return _not_printed(settings, facts)
+        if found is None and settings.algorithm == PRINTED:
+            found = _too_large(settings, facts)
+        if found is None and settings.algorithm in (PRINTED, *READINGS):
+            operator = (*facts.constraints, *settings.operator)
+            return not_simple(settings.algorithm, ("algorithm",), operator, facts)
         return found
 
     @property
@@ -65,32 +74,21 @@ class Medea(ByProgram):
         settings = self._settings
         if settings.algorithm == "ilp":
             return super().decide(problem, random, budget)
-        if settings.algorithm == "ilp-printed":
+        if settings.algorithm == PRINTED:
             return solve_printed(problem, settings.objective, budget)
+        if settings.algorithm in READINGS:
+            return read_plainly(problem, settings.algorithm, settings.objective)
         return place(problem, settings.algorithm, random, settings.objective)
 
 
-def _not_printed(settings: MedeaSettings, facts: RunFacts) -> SettingMismatch | None:
-    """What the program as printed has no form for, or is too large for it."""
-    operator = (*facts.constraints, *settings.operator)
-    whose = [(constraint, "the operator's") for constraint in operator]
+def _too_large(settings: MedeaSettings, facts: RunFacts) -> SettingMismatch | None:
     for job in facts.jobs:
-        whose.extend((constraint, f"of job {job.id}") for constraint in job.constraints)
         places = job.tasks * facts.machines
         if settings.is_lra(job) and places > MOST_PLACES:
-            return _printed_mismatch(
+            return SettingMismatch(
+                ("algorithm",),
                 f"job {job.id} on {facts.machines:,} machines has {places:,} places",
                 f"at most {MOST_PLACES:,} for an application with the algorithm ilp-printed",
-            )
-    for constraint, owner in whose:
-        if not has_printed_form(constraint, facts.overlapping):
-            return _printed_mismatch(
-                f"'{format_constraint(constraint)}', {owner}, has no printed form",
-                "constraints without spreads, alternatives and overlapping sets with the algorithm"
-                " ilp-printed",
+                "choose the algorithm ilp",
             )
     return None
-
-
-def _printed_mismatch(problem: str, expected: str) -> SettingMismatch:
-    return SettingMismatch(("algorithm",), problem, expected, "choose the algorithm ilp")

@@ -111,8 +111,17 @@ class JobQueue(Protocol):
     def __iter__(self) -> Iterator[PendingJob]: ...
 
 
+def _both(within: Bitmap | None, only: Bitmap | None) -> Bitmap | None:
+    if within is None or only is None:
+        return only if within is None else within
+    return within & only
+
+
 class SerialScheduler:
     """The loop of a plain scheduler; engines override the first four methods."""
+
+    #: What explanations call the way machines are chosen; empty: the name of the `placement`.
+    rule_title: str = ""
 
     def __init__(self, settings: SerialSettings, context: Context) -> None:
         self._serial = settings
@@ -161,6 +170,17 @@ class SerialScheduler:
     def queue_of(self, works: Iterable[PendingJob]) -> JobQueue:
         """A queue with these jobs, in the order in which jobs are decided on."""
         return deque(works)
+
+    def near(
+        self, work: PendingJob, group: TaskGroup, view: View
+    ) -> tuple[Bitmap | None, tuple[Bitmap, ...]]:
+        """The only machines for the group's tasks in this attempt (None: all), and those among them to
+        try first, nearest first."""
+        return None, ()
+
+    def visits(self, view: View) -> NDArray[np.int64] | None:
+        """The order in which machines are visited; None: as `placement` says."""
+        return None
 
     def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
         """The tags of the group's containers."""
@@ -250,32 +270,36 @@ class SerialScheduler:
         return (Think(self.decision_time(work), self._decision, work.number),)
 
     def _choose(self, work: PendingJob, view: View) -> Claims | None:
-        draft = Draft(view, self.reserved(view))
+        draft = Draft(view, self.reserved(view), self.visits(view))
         terms, within = self._terms, self.machines(view)
         precedence, part = self.precedence(work, view), self.part(work, view)
         seen: list[Found] = []
         self._explains = []
         self._explanation = None
         for group, tasks in work.job.tasks_by_group(part):
-            wished: Iterable[tuple[Bitmap, int]] = ()
+            only, near = self.near(work, group, view)
+            prefer = self.preferred(work, len(tasks), view)
+            if near:
+                prefer = chain([(bitmap, len(tasks)) for bitmap in near], prefer)
             if group.wishes:
                 wished = wished_tiers(group.wishes, group.requires, len(tasks), view)
+                prefer = chain(wished, prefer)
             found, short = draft.place(
                 tasks,
                 view.shape(group.request, self.tags(work.job, group), precedence),
                 self._rule,
                 self._context.random,
                 requires=group.requires,
-                within=within,
-                prefer=chain(wished, self.preferred(work, len(tasks), view)),
+                within=_both(within, only),
+                prefer=prefer,
                 preempt_below=precedence if terms.preempt and work.job.preempts else None,
             )
             seen.append(found)
             if len(short):
-                self._explains.append(Explain(short, found.explanation()))
+                self._explains.append(Explain(short, found.explanation(self.rule_title)))
         # A transaction has one explanation: that of its tasks, if they were searched for together.
         if self._context.keeps_explanations and len(seen) == 1:
-            self._explanation = seen[0].explanation()
+            self._explanation = seen[0].explanation(self.rule_title)
         self._unplaced = draft.unplaced()
         if part is not work.tasks and len(part) < len(work.tasks):
             self._unplaced = np.concatenate([self._unplaced, work.tasks[len(part) :]])

@@ -1,28 +1,55 @@
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from msgspec import structs
+import numpy as np
+from numpy.typing import NDArray
 
-from argosy.engines.api import Capabilities
-from argosy.engines.families.lra import sight
-from argosy.engines.families.lra.manager import Sight
-from argosy.engines.families.lra.scheduler import LraScheduler
-from argosy.model.budgets import Budget
-from argosy.model.random import Random
-from argosy.solvers.placement import PlacementAnswer, PlacementProblem, place
+from argosy.cell import View
+from argosy.engines.api import (
+    Capabilities,
+    Context,
+    Finishes,
+    RunFacts,
+    SettingMismatch,
+    Settings,
+)
+from argosy.engines.families.lra.queue_scheduler import QueueScheduler
+from argosy.engines.families.lra.settings import TaskQueueSettings
 
 
-class Yarn(LraScheduler):
+class YarnSettings(TaskQueueSettings, frozen=True):
+    """The queues, and how machines are chosen."""
+
+    #: Machines take containers one at a time in the order of their heartbeats, which is random; or
+    #: `placement` chooses them.
+    order: Literal["heartbeat", "placement"] = "heartbeat"
+
+
+class Yarn(QueueScheduler):
     name: ClassVar[str] = "yarn"
     summary: ClassVar[str] = "Containers go to whichever machine reports next; ignores constraints."
-    capabilities: ClassVar[Capabilities] = structs.replace(
-        LraScheduler.capabilities, constraints=False
+    settings_type: ClassVar[type[Settings]] = YarnSettings
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        transactions=True, gang=True, finishes=Finishes.OWN, alone=True
     )
 
-    @classmethod
-    def sight(cls) -> Sight | None:
-        return sight.nothing
+    def __init__(self, settings: Settings, context: Context) -> None:
+        assert isinstance(settings, YarnSettings)
+        super().__init__(settings, context)
+        self._is_by_heartbeat = settings.order == "heartbeat"
+        if self._is_by_heartbeat:
+            self.rule_title = "the machine that reports next"
 
-    def decide(self, problem: PlacementProblem, random: Random, budget: Budget) -> PlacementAnswer:
-        return place(problem, "heartbeat", random, self._lra.objective)
+    @classmethod
+    def mismatch(cls, settings: Settings, facts: RunFacts) -> SettingMismatch | None:
+        assert isinstance(settings, YarnSettings)
+        return settings.queue_mismatch()
+
+    def visits(self, view: View) -> NDArray[np.int64] | None:
+        if not self._is_by_heartbeat:
+            return None
+        order = np.argsort(self._context.random.integers(view.machines, 2**62), kind="stable")
+        place = np.empty(view.machines, np.int64)
+        place[order] = np.arange(view.machines)
+        return place

@@ -3,8 +3,8 @@
 points        which runs each figure is made of, at each scale
 world         which function runs a point:
               applications (2, 7), resilience (8), violations (9, 10), latency (11a, b), tasks (11c)
-trial         the cell that they place applications in
-readings      the paper's heuristics in its plainest reading
+deployment    engines deploy applications in the simulated world (2, 7 to 10)
+trial         a solver alone, for its time (11a, b)
 performance   a model of what placement is worth to applications
 statements    figures, and what the paper says of them
 """

@@ -8,6 +8,7 @@ from typing import Final
 from argosy.papers.experiment import ExperimentPoint, Parameter
 from argosy.papers.medea.applications import STORM
 from argosy.papers.medea.resilience import SAID
+from argosy.papers.medea.violations import BETWEEN, SMALL
 from argosy.papers.paper import Scale
 
 PAPER: Final = "medea"
@@ -64,7 +65,8 @@ def _cases(scale: str, figure: str) -> list[dict[str, Parameter]]:
         case "8":
             return [{"algorithm": n, "said": s} for s in SAID for n in ("ilp", "jkube", "yarn")]
         case "9a":
-            return [{"algorithm": name} for name in few]
+            small = () if is_smoke else tuple(SMALL)
+            return [{"algorithm": name} for name in (*few, *small)]
         case "9b":
             shares = (0.3,) if is_smoke else (0.1, 0.3, 0.5, 0.6)
             return [{"algorithm": name, "tasks": share} for name in few for share in shares]
@@ -74,7 +76,12 @@ def _cases(scale: str, figure: str) -> list[dict[str, Parameter]]:
             return [{"algorithm": name, "period": period} for name in chosen for period in periods]
         case "9d":
             apps = (2,) if is_smoke else (1, 2, 4, 6, 8, 10)
-            return [{"algorithm": name, "complexity": size} for name in few for size in apps]
+            return [
+                {"algorithm": name, "complexity": size, "between": between}
+                for between in BETWEEN
+                for name in (few if is_smoke or between == "affinity" else PAPERS_OWN)
+                for size in apps
+            ]
         case "11a":
             sizes = {"smoke": (50,), "quick": (50, 500, 5_000), "full": (50, 500, 1_000, 5_000)}
             chosen = ("ilp", "ilp-solved", *HEURISTICS, "jkube")

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from argosy.model.random import Random
 from argosy.papers.experiment import ExperimentPoint, PointResult
-from argosy.papers.medea.trial import MB, trial
+from argosy.papers.medea.deployment import WantedApplication, deploy, site_of
+from argosy.papers.medea.trial import MB
 
 UNITS: Final = 25
 HOURS: Final = 15 * 24
@@ -23,26 +24,25 @@ SAID: Final = {
 
 
 def resilience(point: ExperimentPoint) -> PointResult:
-    """Applications of 100 containers spread over 25 service units."""
-    cell = trial(point, 1_000, UNITS, "unit")
-    family = cell.ledger.families["unit"]
-    cell.fill_with_tasks(TASKS)
-    text = SAID[str(point.parameters["said"])]
+    """Applications of 100 containers of 1 GB, each spread over 25 service units of 40 machines of 16 GB
+    that tasks fill to 30 %. They stay where they were placed for all hours."""
+    site = site_of(point, 1_000, UNITS, "unit", tasks=TASKS)
+    wanted = WantedApplication([("part", MB, 100)], [SAID[str(point.parameters["said"])]])
+    done = deploy(point, site, [wanted] * (4 if point.scale == "smoke" else 20))
     spread: list[NDArray[np.float64]] = []
-    for _ in range(4 if point.scale == "smoke" else 20):
-        kinds = cell.submit([("part", MB, 100)], [text], 0)
-        _, answer = cell.place(kinds)
-        inside = family.set_of[answer.machines]
-        if len(inside):
-            spread.append(np.bincount(inside, minlength=family.sets) / len(inside))
+    for number in done.order:
+        inside = done.set_of[done.machines_of(number)]
+        spread.append(np.bincount(inside, minlength=site.sets) / len(inside))
     shares = np.array(spread)
-    worst = (unavailability(family.sets, point.seed) @ shares.T).max(axis=1)
+    worst = (unavailability(site.sets, point.seed) @ shares.T).max(axis=1)
+    violating, extent = done.violating()
     return PointResult(
         {
             "median": float(np.median(worst)),
             "largest": float(worst.max()),
             "crowded": float(shares.max()),
-            "violating": cell.violating()[0],
+            "violating": violating,
+            "extent": extent,
         },
         {"worst": np.sort(worst).tolist()},
     )

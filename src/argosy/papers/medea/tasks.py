@@ -85,7 +85,10 @@ class _World(SimulatedWorld):
 
 
 def _world(load: Load, engine: str, jobs: Iterator[SimulatedJob]) -> _World:
-    settings: dict[str, Any] = {"long_running": [KIND]}
+    # The same task scheduler for both: machines by first fit.
+    settings: dict[str, Any] = (
+        {"long_running": [KIND]} if engine == Medea.name else {"order": "placement"}
+    )
     scenario = Scenario(
         name="beside",
         seed=load.seed,

@@ -1,7 +1,7 @@
-"""A cell in which applications are placed, batch by batch, and measures of the placement.
+"""A solver alone: applications are placed batch by batch, outside of any engine, to measure the time it
+takes (figures 11a and 11b).
 
-As in the paper's simulator, applications are placed but not executed. Violations count for all
-constraints, even if an algorithm does not support them.
+Violations count for all constraints, even if an algorithm does not support them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.engines.families.lra import sight
 from argosy.model.constraints import Constraint
@@ -19,7 +18,6 @@ from argosy.model.constraints.parts import of_job
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.random import Random
 from argosy.papers.experiment import ExperimentPoint
-from argosy.papers.medea.readings import READINGS, read_plainly
 from argosy.solvers.placement import (
     ContainerKind,
     Family,
@@ -29,6 +27,7 @@ from argosy.solvers.placement import (
     place,
 )
 from argosy.solvers.placement.ilp import SolverLimits, solve
+from argosy.solvers.placement.plain import READINGS, read_plainly
 from argosy.solvers.placement.violations import Judge
 from argosy.worlds.clocks import ClockBudget
 
@@ -92,13 +91,6 @@ class PlacementTrial:
     def used(self) -> float:
         return 1 - float(self.free.sum() / self.capacity.sum())
 
-    def fill_with_tasks(self, share: float) -> None:
-        """Puts tasks of 1 GB on random machines until they hold this share of the memory."""
-        while self.used < share:
-            machine = self.random.below(len(self.free))
-            if self.free[machine, 0] >= MB:
-                self.free[machine, 0] -= MB
-
     def submit(
         self, roles: Sequence[tuple[str, int, int]], texts: Sequence[str], app: int
     ) -> list[ContainerKind]:
@@ -150,31 +142,7 @@ class PlacementTrial:
         total = max(1, self.containers)
         return sum(who.values()) / total, sum(b.count * b.extent for b in broken) / total
 
-    def fragmented(self) -> float:
-        """The share of machines with less than 2 GB free that are not completely full."""
-        free = self.free[:, 0]
-        return float(((free > 0) & (free < SMALLEST)).mean())
-
-    def imbalance(self) -> float:
-        """The coefficient of variation of memory use over machines."""
-        used: NDArray[np.float64] = 1 - self.free[:, 0] / self.capacity[:, 0]
-        return float(used.std() / used.mean()) if used.mean() > 0 else 0.0
-
 
 def sized(point: ExperimentPoint, count: int) -> int:
     """A number of machines at the point's scale."""
     return count // 10 if point.scale == "smoke" else count
-
-
-def trial(
-    point: ExperimentPoint,
-    machines: int = 500,
-    sets: int = 10,
-    group: str = "rack",
-    memory: int = 16 * MB,
-    algorithm: str = "",
-) -> PlacementTrial:
-    """The cell of a point, with the point's algorithm unless another is given."""
-    name = algorithm or str(point.parameters["algorithm"])
-    sets = max(2, sets // 5) if point.scale == "smoke" else sets
-    return PlacementTrial(sized(point, machines), sets, name, point.seed, group, memory)

@@ -1,15 +1,16 @@
 """The answer of an algorithm, and its value.
 
 The objective is equation 1 of the Medea paper with its errors corrected: the share of applications
-placed, minus the violation added, minus the machines that become fragmented,
+placed by importance, minus the violation added, minus the machines that become fragmented,
 
     w1 placed / apps  -  w2 violation / concerned  -  w3 fragmented / containers
 
 where w1 has an addition that lets no soft constraint deny a place (extents have no upper bound), and
 optionally less the load of the machines that containers go to, the machines that were empty, and the
-containers that move. `concerned` is the weight of all pairs of a tag constraint and a new container that
-it concerns; so each part is about 0 to 1, whatever the size of the cell. (The paper divides by the
-number of machines, which makes its third part vanish in large cells.)
+containers that move. An application's importance is 1, and more if there are others of lower precedence.
+`concerned` is the weight of all pairs of a tag constraint and a new container that it concerns; so each
+part is about 0 to 1, whatever the size of the cell. (The paper divides by the number of machines, which
+makes its third part vanish in large cells.)
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def appraise(
     placed = int(whole.sum())
     containers = max(1, problem.containers)
     value = (
-        objective.whole * placed / max(1, problem.apps)
+        objective.whole * float(np.dot(whole, problem.importance)) / max(1, problem.apps)
         - objective.violation * (after - before) / max(problem.concerned, 1e-12)
         - objective.fragmented * fragmented / containers
         - objective.moved * moved / containers

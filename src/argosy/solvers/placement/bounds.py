@@ -42,12 +42,13 @@ def _mendable(problem: PlacementProblem) -> float:
 def simple_bound(problem: PlacementProblem, objective: Objective) -> float:
     mendable = _mendable(problem)
     share = mendable / max(problem.concerned, 1e-12) if mendable else 0.0
-    return objective.whole + objective.violation * share
+    placed = sum(problem.importance) / max(1, problem.apps) if problem.apps else 1.0
+    return objective.whole * placed + objective.violation * share
 
 
 def pooled_bound(problem: PlacementProblem, objective: Objective) -> float:
     unit = objective.violation / max(problem.concerned, 1e-12)
-    worth = np.full(problem.apps, objective.whole / max(1, problem.apps))
+    worth = objective.whole * np.array(problem.importance) / max(1, problem.apps)
     for number, kind in enumerate(problem.kinds):
         fits = np.all(problem.cluster.free >= kind.request, axis=1)
         if kind.allowed is not None:

@@ -85,6 +85,8 @@ class ContainerKind(msgspec.Struct, frozen=True):
     allowed: NDArray[np.bool_] | None = None
     #: For a running container that may move: its machine. The cluster does not include it.
     origin: int = -1
+    #: That of their application; a higher one goes first.
+    precedence: int = 0
 
 
 class Running(msgspec.Struct, frozen=True):

@@ -105,7 +105,8 @@ class Formulation:
                 continue
             first = self._columns(mine[0])
             count = problem.kinds[mine[0]].count
-            placed = program.add(1, worth, derived=reaches(first, count))
+            value = worth * problem.importance[app]
+            placed = program.add(1, value, derived=reaches(first, count))
             if any(problem.kinds[n].origin >= 0 for n in mine):
                 program.lower[placed] = 1.0
             self.whole.append(placed)

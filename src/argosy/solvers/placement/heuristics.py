@@ -56,7 +56,7 @@ def place(
     how = HEURISTICS[name]
     containers = max(1, problem.containers)
     kinds, machines = native.run(
-        popularity_order(problem) if how.by_popularity else list(range(len(problem.kinds))),
+        ranked(problem, how),
         how.order,
         how.rule,
         (
@@ -69,6 +69,13 @@ def place(
         budget,
     )
     return PlacementAnswer(kinds, machines, appraise(problem, aim, kinds, machines, native), name)
+
+
+def ranked(problem: PlacementProblem, how: Heuristic) -> list[int]:
+    """The order in which kinds are placed: by precedence, then as the heuristic says."""
+    order = popularity_order(problem) if how.by_popularity else list(range(len(problem.kinds)))
+    tiers = problem.tiers
+    return sorted(order, key=tiers.__getitem__) if any(tiers) else order
 
 
 def popularity_order(problem: PlacementProblem) -> list[int]:

@@ -105,7 +105,7 @@ class _Printed:
             mine = [c for c, kind in enumerate(self.kind_of) if problem.kinds[kind].app == app]
             if not mine:
                 continue
-            placed = program.add(1, -aim.whole / problem.apps)
+            placed = program.add(1, -aim.whole * problem.importance[app] / problem.apps)
             columns = [self.x[c, machine] for c in mine for machine in machines]
             program.row([*columns, placed], [1.0] * len(columns) + [-float(len(mine))], 0, 0)
 

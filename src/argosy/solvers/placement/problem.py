@@ -13,6 +13,10 @@ with the counts of what runs already. `core/place/problem.hpp` states the mathem
 
 from __future__ import annotations
 
+from collections import Counter as Counts
+from collections.abc import Sequence
+from typing import Final
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +24,8 @@ from numpy.typing import NDArray
 from argosy._core import Placer
 from argosy.solvers.placement.cluster import ContainerKind, Family, PlacementCluster
 
+#: An application is worth at most about this many of the lowest precedence.
+_LARGEST_IMPORTANCE: Final = 10_000
 TagCounts = NDArray[np.int32]
 Bits = NDArray[np.uint8]
 
@@ -100,6 +106,15 @@ class PlacementProblem(msgspec.Struct, frozen=True):
     #: Total weight of all pairs of a tag constraint and a new container that it concerns; a constraint
     #: that only counts new containers has one pair.
     concerned: float
+    #: What placing each application is worth: 1 for the lowest precedence among them, and for each
+    #: higher one more than all applications below it together.
+    importance: tuple[float, ...]
+
+    @property
+    def tiers(self) -> list[int]:
+        """Per kind, how many higher precedences there are."""
+        known = sorted({kind.precedence for kind in self.kinds}, reverse=True)
+        return [known.index(kind.precedence) for kind in self.kinds]
 
     @property
     def containers(self) -> int:
@@ -122,6 +137,8 @@ class PlacementProblem(msgspec.Struct, frozen=True):
         for number, kind in enumerate(kinds):
             if kind.allowed is not None:
                 native.allow(number, kind.allowed.astype(np.uint8))
+        if any(tiers := self.tiers):
+            native.rank(np.array(tiers, np.int32))
         for family in self.families:
             native.add_family(family.first_set, family.sets_of, family.sets)
         for item in self.items:
@@ -155,6 +172,34 @@ class PlacementProblem(msgspec.Struct, frozen=True):
             raw = [[[_raw(term) for term in way] for way in ways] for ways in choice.alternatives]
             native.add_choice(choice.weight, choice.hard, raw, list(choice.here))
         return native
+
+
+def importance_of(kinds: Sequence[ContainerKind], apps: int) -> tuple[float, ...]:
+    """See `PlacementProblem.importance`. With many different precedences the numbers would leave the
+    range in which solvers are exact, so the lowest of them count as one."""
+    precedence = [0] * apps
+    for kind in kinds:
+        precedence[kind.app] = kind.precedence
+    count = Counts(precedence)
+    worth: dict[int, float] = {}
+    value, below = 1.0, 0.0
+    for level in reversed(_highest(count)):
+        worth[level] = value
+        below += value * count[level]
+        value = 1.0 + below
+    return tuple(worth.get(level, 1.0) for level in precedence)
+
+
+def _highest(count: Counts[int]) -> list[int]:
+    """The precedences to tell apart, highest first."""
+    levels: list[int] = []
+    product = 1
+    for level in sorted(count, reverse=True):
+        product *= 1 + count[level]
+        if levels and product > _LARGEST_IMPORTANCE:
+            break
+        levels.append(level)
+    return levels
 
 
 def _raw(term: ChoiceTerm) -> tuple[int, bool, int, list[tuple[int, int, int, bool]]]:

@@ -23,6 +23,7 @@ from argosy.solvers.placement.problem import (
     PlacementProblem,
     SpreadRows,
     TagCounts,
+    importance_of,
 )
 
 
@@ -71,10 +72,11 @@ class ProblemBuilder:
             self._choice(constraint, active)
         dimensions = self.cluster.free.shape[1]
         least = np.zeros(dimensions, np.int64) if smallest is None else np.array(smallest, np.int64)
+        apps = max((kind.app for kind in self.kinds), default=-1) + 1
         return PlacementProblem(
             self.cluster,
             self.kinds,
-            max((kind.app for kind in self.kinds), default=-1) + 1,
+            apps,
             least,
             self.book.popularity(),
             tuple(self.families),
@@ -83,6 +85,7 @@ class ProblemBuilder:
             tuple(self.counters),
             tuple(self.choices),
             self.concerned,
+            importance_of(self.kinds, apps),
         )
 
     def _family(self, group: str) -> int:

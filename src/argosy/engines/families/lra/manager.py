@@ -1,29 +1,17 @@
 """The constraint manager: all active constraints, validated on submission.
 
 Constraints of the operator are there from the beginning; those of an application come with it and go
-when its last container has ended. Where an operator's constraint bounds the same count for the same
-subjects, in the same group, and contradicts the application's, the operator's bound replaces the
-application's if it is the stricter one.
+when its last container has ended. Where they contradict the operator's, `overrides` says what becomes
+of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-
-import msgspec
+from collections.abc import Callable, Iterable, Sequence
 
 from argosy.engines.api import RunFacts, SettingMismatch
-from argosy.model.constraints import (
-    AllOf,
-    AllTags,
-    AnyOf,
-    AnyTags,
-    Constraint,
-    ConstraintRule,
-    Expression,
-    PlacementConstraint,
-    TagConstraint,
-)
+from argosy.engines.families.lra.overrides import Overrides
+from argosy.model.constraints import Constraint
 from argosy.model.constraints.lint import Surroundings, unsound
 from argosy.model.constraints.parts import conjuncts, of_job
 from argosy.model.constraints.text import format_constraint
@@ -31,6 +19,7 @@ from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
 from argosy.solvers.placement import PlacementState
 from argosy.solvers.placement.forms import without_choice
+from argosy.solvers.placement.printed import has_printed_form
 
 #: How an engine sees a constraint: as another constraint, or not at all.
 Sight = Callable[[Constraint], Constraint | None]
@@ -49,7 +38,7 @@ class ConstraintManager:
         self._sight = sight or (lambda constraint: constraint)
         self.operator = tuple(operator)
         self._around = Surroundings(groups={name: f.sets for name, f in ledger.families.items()})
-        self._bounds = [bound for each in self.operator for bound in _bounds(each.rule)]
+        self._overrides = Overrides(self.operator, ledger.families)
         #: Active constraints per application number.
         self._active: dict[int, tuple[Constraint, ...]] = {}
         self._require_sound(self.operator)
@@ -66,8 +55,7 @@ class ConstraintManager:
             return
         own = of_job(job.id, job.constraints)
         self._require_sound(own)
-        settled = tuple(self._overridden(constraint) for constraint in own)
-        seen = tuple(self._seen(settled))
+        seen = tuple(self._seen(self._overrides.settled(own)))
         added: list[Constraint] = []
         try:
             for constraint in seen:
@@ -116,23 +104,25 @@ class ConstraintManager:
             text = format_constraint(constraints[finding.constraint])
             raise ModelError(f"'{text}': {finding.problem}")
 
-    def _overridden(self, constraint: Constraint) -> Constraint:
-        return msgspec.structs.replace(constraint, rule=self._rule(constraint.rule))
 
-    def _rule(self, rule: ConstraintRule) -> ConstraintRule:
-        match rule:
-            case AllOf(parts):
-                return AllOf(tuple(map(self._rule, parts)))
-            case AnyOf(parts):
-                return AnyOf(tuple(map(self._rule, parts)))
-            case PlacementConstraint(subject, expression, group):
-                over = [
-                    atom
-                    for whom, atom, where in self._bounds
-                    if where == group and set(subject) >= set(whom)
-                ]
-                return PlacementConstraint(subject, _within(expression, over), group)
-        return rule
+def not_simple(
+    algorithm: str, place: tuple[str, ...], operator: Sequence[Constraint], facts: RunFacts
+) -> SettingMismatch | None:
+    """The first constraint that an algorithm for simple ones has no form for."""
+    whose = [(constraint, "the operator's") for constraint in operator]
+    for job in facts.jobs:
+        whose.extend((constraint, f"of job {job.id}") for constraint in job.constraints)
+    for constraint, owner in whose:
+        if not has_printed_form(constraint, facts.overlapping):
+            name = "printed" if algorithm == "ilp-printed" else "plain"
+            return SettingMismatch(
+                place,
+                f"'{format_constraint(constraint)}', {owner}, has no {name} form",
+                "constraints without spreads, alternatives and overlapping sets with the"
+                f" {place[0]} {algorithm}",
+                "choose another" if algorithm == "plain" else "choose the algorithm ilp",
+            )
+    return None
 
 
 def operator_mismatch(constraints: Sequence[Constraint], facts: RunFacts) -> SettingMismatch | None:
@@ -153,37 +143,3 @@ def operator_mismatch(constraints: Sequence[Constraint], facts: RunFacts) -> Set
         return None
     index, why = problem
     return SettingMismatch(("operator", index), f"'{format_constraint(constraints[index])}': {why}")
-
-
-def _bounds(rule: ConstraintRule) -> Iterator[tuple[tuple[str, ...], TagConstraint, str]]:
-    """Subject, tag constraint and group of everything that must hold unconditionally."""
-    match rule:
-        case AllOf(parts):
-            for part in parts:
-                yield from _bounds(part)
-        case PlacementConstraint(subject, TagConstraint() as atom, group):
-            yield subject, atom, group
-        case PlacementConstraint(subject, AllTags(inside), group):
-            for each in inside:
-                yield from _bounds(PlacementConstraint(subject, each, group))
-
-
-def _within(expression: Expression, bounds: Sequence[TagConstraint]) -> Expression:
-    """Replaces the bounds of tag constraints that contradict the operator's by the nearest allowed
-    count. Negated constraints are left alone."""
-    match expression:
-        case TagConstraint(tags, least, most):
-            for bound in bounds:
-                if set(bound.tags) != set(tags):
-                    continue
-                if bound.most is not None and least > bound.most:
-                    least = bound.most
-                    most = most if most is None else max(most, least)
-                if most is not None and most < bound.least:
-                    most = bound.least
-            return TagConstraint(tags, least, most)
-        case AllTags(parts):
-            return AllTags(tuple(_within(part, bounds) for part in parts))
-        case AnyTags(parts):
-            return AnyTags(tuple(_within(part, bounds) for part in parts))
-    return expression

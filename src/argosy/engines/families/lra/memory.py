@@ -75,6 +75,9 @@ class Memory:
             known = self._tags[shape] = frozenset(view.shape_tags(shape))
         return known
 
+    def is_running(self, task: int, machine: int) -> bool:
+        return any(task == other for other, _, _ in self._on.get(machine, ()))
+
     def own_containers(self) -> Iterator[tuple[int, int, int]]:
         """Task, machine and shape of each tagged container that this scheduler placed, ordered by
         machine."""

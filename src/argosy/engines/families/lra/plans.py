@@ -33,13 +33,15 @@ from argosy.solvers.placement.violations import Judge
 class Application:
     """An LRA waiting for all of its containers, or for those it lost."""
 
-    __slots__ = ("attempts", "job", "number", "tasks")
+    __slots__ = ("attempts", "delays", "job", "number", "tasks")
 
     def __init__(self, job: Job, number: int, tasks: TaskArray) -> None:
         self.job = job
         self.number = number
         self.tasks = tasks
         self.attempts = 0
+        #: Intervals for which it gave way to others.
+        self.delays = 0
 
 
 class AskedKind(msgspec.Struct, frozen=True):
@@ -52,6 +54,7 @@ class AskedKind(msgspec.Struct, frozen=True):
     count: int
     #: Attributes that their machines must have.
     requires: dict[str, str]
+    precedence: int = 0
 
 
 class GroupRequirement(msgspec.Struct, frozen=True):
@@ -168,8 +171,10 @@ PlacementAlgorithm = Callable[[PlacementProblem, Random, Budget], PlacementAnswe
 class Planner:
     """Makes plans for batches. It has no state, so `decide` may run in the background."""
 
-    def __init__(self, settings: LraSettings, algorithm: PlacementAlgorithm) -> None:
+    def __init__(self, settings: LraSettings, algorithm: PlacementAlgorithm, name: str) -> None:
+        """`name` is the scheduler that claims."""
         self._settings = settings
+        self._name = name
         self._algorithm = algorithm
         self.objective = settings.objective
 
@@ -177,7 +182,11 @@ class Planner:
         return container_tags(job, group)
 
     def shape(self, job: Job, group: TaskGroup, view: View) -> int:
-        return view.shape(group.request, self.tags(job, group), job.precedence)
+        precedence = job.precedence
+        if self._settings.conflict == "kill" and self._settings.is_lra(job):
+            # A claim pushes out lower ones only, and an application goes before tasks of its own rank.
+            precedence += precedence < view.highest_precedence(self._name)
+        return view.shape(group.request, self.tags(job, group), precedence)
 
     def room(self, view: View) -> NDArray[np.int64]:
         free = view.free()
@@ -209,6 +218,7 @@ class Planner:
                 self.shape(application.job, group, view),
                 len(tasks),
                 dict(group.requires),
+                application.job.precedence,
             )
             for index, application in enumerate(batch)
             for group, tasks in application.job.tasks_by_group(application.tasks)
@@ -234,17 +244,46 @@ class Planner:
                 np.array(view.shape_request(asked.shape), np.int64),
                 asked.count,
                 _allowed(asked, view),
+                precedence=asked.precedence,
             )
             for asked in question.kinds
         ]
 
     def decide(
-        self, question: BatchQuestion, memory: Memory, view: View, random: Random, budget: Budget
+        self,
+        question: BatchQuestion,
+        memory: Memory,
+        view: View,
+        random: Random,
+        budget: Budget,
+        under_way: Claims | None = None,
     ) -> BatchDecision:
-        """Places all applications of the batch together, with running containers that may move."""
+        """Places all applications of the batch together, with running containers that may move. Claims
+        that are under way count as made."""
+        if under_way is not None:
+            with memory.assumed(under_way, view):
+                return self._decide(question, memory, view, random, budget, under_way)
+        return self._decide(question, memory, view, random, budget, None)
+
+    def _decide(
+        self,
+        question: BatchQuestion,
+        memory: Memory,
+        view: View,
+        random: Random,
+        budget: Budget,
+        under_way: Claims | None,
+    ) -> BatchDecision:
         free = self.room(view)
+        if under_way is not None:
+            for machine, shape in zip(
+                under_way.machines.tolist(), under_way.shapes.tolist(), strict=True
+            ):
+                free[machine] -= np.array(view.shape_request(shape), np.int64)
+            np.maximum(free, 0, out=free)
         kinds = self.kinds(question, view)
         movers = self._movers(question, memory, view)
+        lowest = min((asked.precedence for asked in question.kinds), default=0)
         for number, (_, machine, shape, requires) in enumerate(movers):
             request = np.array(view.shape_request(shape), np.int64)
             free[machine] += request
@@ -256,7 +295,7 @@ class Planner:
                 allowed = to_mask(view.where(requires), view.machines)
                 # A machine that was relabelled keeps what runs there.
                 allowed[machine] = True
-            kinds.append(ContainerKind(app, tags, request, 1, allowed, origin=machine))
+            kinds.append(ContainerKind(app, tags, request, 1, allowed, machine, lowest))
         problem = self.problem(kinds, free, memory, view)
         answer = self._algorithm(problem, random, budget)
         for _, machine, shape, _ in movers:
@@ -264,7 +303,7 @@ class Planner:
         if any(not len(answer.machines_of(at)) for at in range(len(question.kinds), len(kinds))):
             # One that the answer has no place for stays, which the answer did not reckon with.
             stay = structs.replace(question, movable=())
-            return self.decide(stay, memory, view, random, budget)
+            return self._decide(stay, memory, view, random, budget, under_way)
         moves = []
         for number, (task, machine, shape, _) in enumerate(movers, len(question.kinds)):
             where = answer.machines_of(number)
@@ -347,7 +386,7 @@ class Planner:
         found: list[tuple[int, int, int, dict[str, str]]] = []
         for task, machine, shape in memory.own_containers():
             tags = memory.tags(shape, view)
-            if (tags, machine) not in spots or not self._settings.are_of_lra(tags):
+            if (tags, machine) not in spots:
                 continue
             group = groups[bisect_right(begins, task) - 1]
             if group.begin <= task < group.end:

@@ -5,7 +5,10 @@ is at the start, in the background if it could take long. When the decision time
 scheduler commits it, each LRA whole or not at all. If tasks have taken the room in the meantime, that
 is a conflict: see `LraSettings.conflict`.
 
-Tasks are served from queues, the smallest weighted dominant share first; LRAs count in these shares.
+Tasks are served from queues, which LRAs count in: see `queue_scheduler`. An LRA whose queue is at its
+limit waits; so may one whose queue has more than others with work to do (`LraSettings.fair_delay`).
+
+Running containers that break a constraint may be moved, beside a batch of LRAs or when room appears.
 """
 
 from __future__ import annotations
@@ -38,12 +41,12 @@ from argosy.engines.families.lra.plans import (
     Planner,
     tasks_by_kind,
 )
-from argosy.engines.families.lra.queues import Shares
+from argosy.engines.families.lra.queue_scheduler import QueueScheduler
 from argosy.engines.families.lra.reasons import unplaced
 from argosy.engines.families.lra.settings import LraSettings
 from argosy.engines.families.lra.statistics import SolverStatistics
 from argosy.engines.families.lra.tasks import choose
-from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialScheduler
+from argosy.engines.shared.serial import PendingJob
 from argosy.engines.shared.withdrawal import Withdrawal, chosen_claims, claims_left, left
 from argosy.model.budgets import Budget
 from argosy.model.constraints import Constraint
@@ -57,6 +60,8 @@ from argosy.model.events import (
     JobCancelled,
     JobChanged,
     JobSubmitted,
+    MachineChanged,
+    MachineJoined,
     Started,
     TaskFinished,
     TasksLost,
@@ -65,12 +70,17 @@ from argosy.model.events import (
 from argosy.model.explanations import CONFLICTS, Explanation, Refusal, Why
 from argosy.model.jobs import Job, TaskGroup, job_of
 from argosy.model.random import Random
-from argosy.model.transactions import Claims, Outcome, ShapeArray, TaskArray, Transaction
+from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem
 
 _INTERVAL: Final = "interval"
 #: The token of attempts that are part of another attempt: no event follows.
 _ALONG: Final = -(2**40)
+#: The batch under way, in `Shares.promise`.
+_BATCH: Final = "batch"
+_BEHIND: Final = Explanation(
+    refused=Refusal(Why.BEHIND), remedy="room for work of others whose queues have less"
+)
 
 
 def _outdated(machine: int) -> Explanation:
@@ -81,7 +91,7 @@ def _outdated(machine: int) -> Explanation:
     )
 
 
-class LraScheduler(SerialScheduler, ABC):
+class LraScheduler(QueueScheduler, ABC):
     """Engines define how LRAs are placed (`decide`) and which constraints they support (`sight`)."""
 
     settings_type: ClassVar[type[Settings]] = LraSettings
@@ -98,8 +108,7 @@ class LraScheduler(SerialScheduler, ABC):
         assert isinstance(settings, LraSettings)
         super().__init__(settings, context)
         self._lra = settings
-        self._planner = Planner(settings, self.decide)
-        self._shares = Shares(settings.queues)
+        self._planner = Planner(settings, self.decide, context.name)
         self._statistics = SolverStatistics()
         self._memory: Memory | None = None
         #: LRAs waiting for the next interval, by number.
@@ -113,9 +122,8 @@ class LraScheduler(SerialScheduler, ABC):
         #: positive ones.
         self._token = 0
         self._timer = -1
-        #: Jobs that have not ended, and the number of their open tasks.
-        self._jobs: dict[int, Job] = {}
-        self._open: dict[int, int] = {}
+        #: Whether running containers may have found better places since the last batch.
+        self._may_migrate = False
 
     @abstractmethod
     def decide(self, problem: PlacementProblem, random: Random, budget: Budget) -> PlacementAnswer:
@@ -145,7 +153,7 @@ class LraScheduler(SerialScheduler, ABC):
     def mismatch(cls, settings: Settings, facts: RunFacts) -> SettingMismatch | None:
         """Operator's constraints among the settings that no cell like this could keep."""
         assert isinstance(settings, LraSettings)
-        return operator_mismatch(settings.operator, facts)
+        return settings.queue_mismatch() or operator_mismatch(settings.operator, facts)
 
     def figures(self) -> dict[str, float]:
         return self._statistics.figures()
@@ -158,26 +166,18 @@ class LraScheduler(SerialScheduler, ABC):
                 return self._submitted(job, number, tasks, view, now)
             case TasksLost(job, number, tasks):
                 return self._lost(event, view, now)
-            case TaskFinished(tasks, _, _, shapes):
-                self._ended(tasks, shapes, view)
-                return ()
+            case TaskFinished() | MachineJoined() | MachineChanged():
+                return [*super().handle(event, view, now), *self._room_appeared(now)]
             case TimerFired(name) if name == _INTERVAL:
-                return self._plan_batch(view)
+                return self._plan_batch(view, now)
             case DecisionDue(token) if token < 0:
                 return self._allocate(view, now) if -token == self._token else ()
             case Deliberated(token, decision):
                 return self._deliberated(token, decision, view, now)
             case Committed(token, outcome) if token < 0:
                 return self._allocated(outcome, view, now) if -token == self._token else ()
-            case Committed(token, outcome) if (claims := self._claims_of(token)) is not None:
-                self._hold(claims, outcome.accepted, view)
-            case JobCancelled():
+            case JobCancelled() | JobChanged():
                 self._withdraw_applications(event)
-            case JobChanged(job, number, new):
-                self._withdraw_applications(event)
-                if number in self._jobs:
-                    self._jobs[number] = job
-                    self._open[number] += len(new)
         return super().handle(event, view, now)
 
     def _withdraw_applications(self, event: Withdrawal) -> None:
@@ -201,17 +201,6 @@ class LraScheduler(SerialScheduler, ABC):
         if self._plan is not None and not self._is_allocating:
             self._plan = structs.replace(self._plan, claims=claims_left(self._plan.claims, event))
 
-    def withdrawn(self, job: Job, tasks: TaskArray) -> None:
-        for task in tasks.tolist():
-            self._one_less(job_of(task))
-
-    def _one_less(self, number: int) -> None:
-        """Counts a task of the job as over."""
-        if number in self._open:
-            self._open[number] -= 1
-            if not self._open[number]:
-                del self._open[number], self._jobs[number]
-
     def _known(self, view: View) -> Memory:
         """The memory, updated to the current cell."""
         if self._memory is None or self._memory.is_outgrown(view):
@@ -234,10 +223,9 @@ class LraScheduler(SerialScheduler, ABC):
         if job.constraints and (error := self._known(view).refused(number)) is not None:
             refused = Explanation(refused=Refusal(Why.FILTERED), remedy=str(error))
             return (Abandon(tasks, refused),)
-        self._open.setdefault(number, job.tasks)
-        self._jobs[number] = job
         if not self._lra.is_lra(job):
             return super().handle(JobSubmitted(job, number, tasks), view, now)
+        self._register(job, number)
         return self._wait(Application(job, number, tasks), now)
 
     def _wait(self, application: Application, now: int) -> Sequence[Effect]:
@@ -251,68 +239,99 @@ class LraScheduler(SerialScheduler, ABC):
     def _set_timer(self, now: int) -> Sequence[Effect]:
         interval = self._lra.interval
         at = (now // interval + 1) * interval if interval else now
-        if not self._pending or self._timer >= at or self._is_planning:
+        is_idle = not self._pending and not self._may_migrate
+        if is_idle or self._timer >= at or self._is_planning:
             return ()
         self._timer = at
         return (WakeMe(at, _INTERVAL),)
 
+    def _room_appeared(self, now: int) -> Sequence[Effect]:
+        if not self._lra.migrate:
+            return ()
+        self._may_migrate = True
+        return self._set_timer(now)
+
     def _lost(self, event: TasksLost, view: View, now: int) -> Sequence[Effect]:
         job, tasks = event.job, event.tasks
-        for group, mine in job.tasks_by_group(tasks):
-            shape = self._planner.shape(job, group, view)
-            self._shares.change(job.owner, shape, -len(mine), view)
-        if self._lra.is_lra(job):
-            return self._wait(Application(job, event.number, tasks), now)
-        return super().handle(event, view, now)
-
-    def _ended(self, tasks: TaskArray, shapes: ShapeArray, view: View) -> None:
-        for task, shape in zip(tasks.tolist(), shapes.tolist(), strict=True):
-            number = job_of(task)
-            job = self._jobs.get(number)
-            if job is None:
-                continue
-            self._shares.change(job.owner, shape, -1, view)
-            self._one_less(number)
+        if not self._lra.is_lra(job):
+            return super().handle(event, view, now)
+        self._lose(job, event.number, tasks, view)
+        return [*self._wait(Application(job, event.number, tasks), now), *self._resume(view)]
 
     def _hold(self, claims: Claims, accepted: NDArray[np.bool_], view: View) -> None:
-        """Adds placed containers to their owners' shares; moved ones do not change them."""
+        """Containers that only moved do not change what queues hold."""
         moved = claims.tasks[:0]
         if self._plan is not None and claims is self._plan.claims and claims.gangs is not None:
             moved = claims.tasks[claims.gangs >= len(self._plan.applications)]
-        for row in np.flatnonzero(accepted & ~np.isin(claims.tasks, moved)).tolist():
-            job = self._jobs.get(job_of(int(claims.tasks[row])))
-            if job is not None:
-                self._shares.change(job.owner, int(claims.shapes[row]), 1, view)
+        super()._hold(claims, accepted & ~np.isin(claims.tasks, moved), view)
 
     @property
     def _is_planning(self) -> bool:
         return self._plan is not None or self._asked is not None
 
-    def _plan_batch(self, view: View) -> Sequence[Effect]:
-        """Places all waiting LRAs together, on the current cell."""
-        if self._is_planning or not self._pending:
+    def _plan_batch(self, view: View, now: int) -> Sequence[Effect]:
+        """Places all waiting LRAs that may be placed now, together, on the current cell."""
+        if self._is_planning or not (self._pending or self._may_migrate):
             return ()
-        batch = list(self._pending.values())
-        self._pending = {}
-        for application in batch:
-            application.attempts += 1
+        batch, effects = self._admitted(view)
+        can_migrate = bool(self._lra.migrate) and not self._known(view).manager.is_idle
+        self._may_migrate = False
+        if not batch and not can_migrate:
+            return [*effects, *self._set_timer(now)]
         self._token += 1
         containers = sum(len(application.tasks) for application in batch)
-        time = self._lra.t_lra * len(batch) + self._lra.t_container * containers
-        first, *others = batch
-        along = [Think(0, _ALONG, other.number, "lra") for other in others]
+        time = self._lra.t_lra * max(1, len(batch)) + self._lra.t_container * containers
+        numbers = [application.number for application in batch] or [-1]
+        along = [Think(0, _ALONG, other, "lra") for other in numbers[1:]]
         stream, limit = self._context.random, self.time_limit
+        self._shares.promise(_BATCH, ((each.job, each.tasks) for each in batch), view)
         if self.is_long:
             seed = stream.child(f"deliberation {self._token}").bits()
             question = self._planner.ask(batch, view, seed, self._jobs)
             self._asked = AskedBatch(batch, tasks_by_kind(batch), question)
-            return [Deliberate(-self._token, question, first.number, "lra", time, limit), *along]
+            asked = Deliberate(-self._token, question, numbers[0], "lra", time, limit)
+            return [*effects, asked, *along]
         question = self._planner.ask(batch, view, running=self._jobs)
         memory = self._known(view)
         budget = self._context.budgets.start(limit)
-        decision = self._planner.decide(question, memory, view, stream, budget)
+        under_way = self._under_way(memory) if self._lra.conflict == "reserve" else None
+        decision = self._planner.decide(question, memory, view, stream, budget, under_way)
         self._adopt(AskedBatch(batch, tasks_by_kind(batch), question), decision, view)
-        return [Think(time, -self._token, first.number, "lra"), *along]
+        return [*effects, Think(time, -self._token, numbers[0], "lra"), *along]
+
+    def _admitted(self, view: View) -> tuple[list[Application], list[Effect]]:
+        """The LRAs to place now, by precedence. Others keep waiting: those whose queue is at its limit,
+        or has more than that of others with work."""
+        self._shares.promise(_BATCH, (), view)
+        waiting = sorted(self._pending.values(), key=lambda each: -each.job.precedence)
+        works = [work.job for work in (*self._queue, *self._waiting.values())]
+        batch: list[Application] = []
+        effects: list[Effect] = []
+        for application in waiting:
+            job, tasks = application.job, application.tasks
+            if self._shares.allowance(job, tasks, view) < len(tasks):
+                effects.append(Explain(tasks, self._shares.limited(job, tasks, view)))
+                continue
+            if application.delays < self._lra.fair_delay:
+                others = [*works, *(each.job for each in waiting if each is not application)]
+                if self._shares.is_ahead(job, others, view):
+                    application.delays += 1
+                    effects.append(Explain(tasks, _BEHIND))
+                    continue
+            application.attempts += 1
+            batch.append(application)
+            del self._pending[application.number]
+            self._shares.promise(_BATCH, ((each.job, each.tasks) for each in batch), view)
+        return batch, effects
+
+    def _under_way(self, memory: Memory) -> Claims | None:
+        """Claims of tasks that were decided before and are not in the cell yet."""
+        claims = self._claims if self._deciding is not None else None
+        if claims is None:
+            return None
+        rows = zip(claims.tasks.tolist(), claims.machines.tolist(), strict=True)
+        is_new = np.array([not memory.is_running(*row) for row in rows], np.bool_)
+        return chosen_claims(claims, is_new)
 
     def _adopt(self, asked: AskedBatch, decision: BatchDecision, view: View) -> None:
         self._plan = self._planner.plan(
@@ -348,6 +367,7 @@ class LraScheduler(SerialScheduler, ABC):
         plan = self._plan
         if plan.claims is None:
             self._plan = None
+            self._shares.promise(_BATCH, (), view)
             return [*effects, *self._set_timer(now)]
         self._is_allocating = True
         # One that may push off nobody keeps those that it is placed with from doing so.
@@ -412,6 +432,9 @@ class LraScheduler(SerialScheduler, ABC):
         self._hold(claims, outcome.accepted, view)
         self._plan = None
         self._is_allocating = False
+        self._shares.promise(_BATCH, (), view)
+        # Those that moved may have made room for others.
+        self._may_migrate |= bool(plan.decision.moves)
         is_new = claims.gangs < len(plan.applications)
         self._count_withdrawn(plan, claims.tasks[is_new & ~outcome.accepted])
         refused = claims.gangs[~outcome.accepted]
@@ -470,15 +493,6 @@ class LraScheduler(SerialScheduler, ABC):
             for task in np.setdiff1d(refused, wanted).tolist():
                 self._one_less(job_of(task))
 
-    def _begin(self, view: View) -> Sequence[Effect]:
-        """Starts with the next job of the owner with the smallest weighted share."""
-        if len(self._queue) > 1:
-            self._queue = self._shares.neediest_first(self._queue, view)
-        return super()._begin(view)
-
-    def terms(self, work: PendingJob) -> CommitTerms:
-        return CommitTerms(atomic=work.job.gang)
-
     def _decided(self, now: int, view: View) -> Sequence[Effect]:
         """Tasks that would break a hard constraint by now are decided again, at once."""
         claims, work = self._claims, self._deciding
@@ -516,14 +530,16 @@ class LraScheduler(SerialScheduler, ABC):
         """Tasks that constraints concern go where they violate least in the current cell."""
         if not self._is_named(work.job, view):
             return super()._choose(work, view)
+        part = self.part(work, view)
         chosen = choose(
             self._planner,
-            Application(work.job, work.number, work.tasks),
+            Application(work.job, work.number, part),
             self.reserved(view),
             self._context.random,
             self._known(view),
             view,
         )
-        self._explanation, self._unplaced = chosen.explanation, chosen.left
+        self._explanation = chosen.explanation
+        self._unplaced = np.concatenate([chosen.left, work.tasks[len(part) :]])
         self._explains = [] if chosen.why is None else [Explain(chosen.left, chosen.why)]
         return chosen.claims

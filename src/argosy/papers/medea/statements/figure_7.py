@@ -25,6 +25,8 @@ from argosy.papers.medea.statements.reading import (
 
 _PERCENTILES = {50: "median runtime", 99: "99th percentile"}
 _BOTH = ("tensorflow", "hbase")
+#: The percentiles of the paper's box plots.
+_BOX = (5, 25, 50, 75, 99)
 #: By name: which scheduler's percentile, for which applications, is how many times Medea's.
 _RATIOS = {
     "jkube-tensorflow": ("jkube", 50, ("tensorflow",), 1.32),
@@ -78,6 +80,7 @@ def claims_7(found: Findings) -> Iterator[Claim]:
         tolerance="more than Medea",
         holds=known["jkube++"] > known["ilp"],
     )
+    yield from _claims_on_percentiles(found)
     for name, factors in _RATIOS.items():
         other, share, which, said = factors
         ratios = [
@@ -95,3 +98,45 @@ def claims_7(found: Findings) -> Iterator[Claim]:
             holds=max(ratios) >= half_of(said),
             note=PREDICTED,
         )
+
+
+def _claims_on_percentiles(found: Findings) -> Iterator[Claim]:
+    def ratios(other: str, shares: tuple[int, ...]) -> list[float]:
+        return [
+            float(np.percentile(series(found, "7", f"model.{kind}", algorithm=other), share))
+            / float(np.percentile(series(found, "7", f"model.{kind}", algorithm="ilp"), share))
+            for kind in _BOTH
+            for share in shares
+        ]
+
+    whole = ratios("jkube", _BOX)
+    yield Claim(
+        id="medea-7-jkube-all-model",
+        figure="7",
+        paper="Medea is faster than J-Kube across all percentiles",
+        here=f"{min(whole):.2f} to {max(whole):.2f} times Medea's",
+        tolerance="above 1 at the 5th, 25th, 50th, 75th and 99th percentile, for both applications",
+        holds=min(whole) > 1,
+        note=PREDICTED,
+    )
+    middle = ratios("jkube++", _BOX[1:-1])
+    yield Claim(
+        id="medea-7-jkube++-28-model",
+        figure="7",
+        paper="Medea improves on J-Kube++ by up to 28 %",
+        here=f"up to {max(middle):.2f} times Medea's",
+        tolerance=f"at least {half_of(1.28):.2f} times at the 25th, 50th or 75th percentile",
+        holds=max(middle) >= half_of(1.28),
+        note=PREDICTED,
+    )
+    low = ratios("jkube++", _BOX[:1])
+    high = ratios("jkube++", _BOX[-1:])
+    yield Claim(
+        id="medea-7-jkube++-spread-model",
+        figure="7",
+        paper="J-Kube++'s 5th percentile is like Medea's; its 99th is not",
+        here=f"5th {', '.join(f'{r:.2f}' for r in low)}; 99th {', '.join(f'{r:.2f}' for r in high)}",
+        tolerance="5th within a tenth of Medea's; the larger 99th farther away",
+        holds=max(abs(r - 1) for r in low) <= 0.1 and max(high) > 1.1,
+        note=PREDICTED,
+    )

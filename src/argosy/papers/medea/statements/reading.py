@@ -39,6 +39,7 @@ def along(
     scale: float = 1.0,
     *,
     dashed: bool = False,
+    **where: Parameter,
 ) -> tuple[Line, ...]:
     """A line for each measured value of `by`, over the parameter `x`."""
     lines = []
@@ -46,7 +47,7 @@ def along(
         marks = [
             Mark(float(at), scale * y)
             for at in found.values(figure, x)
-            if (y := mean(found, figure, name, **{by: label, x: at})) is not None
+            if (y := mean(found, figure, name, **{**where, by: label, x: at})) is not None
         ]
         if marks:
             lines.append(Line(label=label, marks=tuple(marks), colour=number, dashed=dashed))

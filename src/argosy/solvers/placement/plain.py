@@ -1,4 +1,4 @@
-"""The paper's heuristics in their plainest reading, for comparison with Argosy's own.
+"""The Medea paper's heuristics in their plainest reading, for comparison with Argosy's own.
 
 Section 5.3 orders containers and leaves open how each finds its machine. Here a machine is *allowed*
 for a container if, given what is already there,
@@ -23,10 +23,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.solvers.placement import PlacementAnswer, PlacementProblem
-from argosy.solvers.placement.answer import Objective, appraise
+from argosy.model.errors import ModelError
+from argosy.solvers.placement.answer import Objective, PlacementAnswer, appraise
 from argosy.solvers.placement.heuristics import popularity_order
-from argosy.solvers.placement.problem import Item
+from argosy.solvers.placement.problem import Item, PlacementProblem
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -65,41 +65,68 @@ class _Counts:
             allowed &= (self.other == 0) | (gamma + 1 <= item.most)
         return allowed
 
-    def put(self, kind: int, machine: int) -> None:
+    def put(self, kind: int, machine: int, sign: int = 1) -> None:
         at = self.set_of[machine]
         is_subject, is_counted = bool(self.item.subject[kind]), bool(self.item.match[kind])
-        self.gamma[at] += is_counted
-        self.both[at] += is_subject and is_counted
-        self.other[at] += is_subject and not is_counted
+        self.gamma[at] += sign * is_counted
+        self.both[at] += sign * (is_subject and is_counted)
+        self.other[at] += sign * (is_subject and not is_counted)
 
 
-def read_plainly(problem: PlacementProblem, name: str) -> PlacementAnswer:
-    """The answer of one of `READINGS`; applications that do not fit completely are left out."""
+def read_plainly(
+    problem: PlacementProblem, name: str, objective: Objective | None = None
+) -> PlacementAnswer:
+    """The answer of one of `READINGS`; applications that do not fit completely, or would break a hard
+    constraint, are left out. Running containers that may move stay where they are."""
     if problem.choices or problem.spreads:
-        raise ValueError("constraints without alternatives")
-    how = READINGS[name]
+        raise ModelError(
+            "a constraint with alternatives or a spread has no plain reading",
+            hint="choose the algorithm without '-plain'",
+        )
+    how, aim = READINGS[name], objective or Objective()
     items = [_Counts(item, problem.families[item.family].set_of) for item in problem.items]
     free, capacity = problem.cluster.free.copy(), problem.cluster.capacity
     left = [kind.count for kind in problem.kinds]
     order = popularity_order(problem) if how.by_popularity else list(range(len(left)))
+    tiers = problem.tiers
+    order.sort(key=tiers.__getitem__)
     placed: list[tuple[int, int]] = []
 
     def allowed(kind: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         room = np.asarray((free >= problem.kinds[kind].request).all(axis=1), np.bool_)
+        if (only := problem.kinds[kind].allowed) is not None:
+            room &= only
         clean = room.copy()
         for each in items:
             if each.item.subject[kind] or each.item.match[kind]:
-                clean &= each.allows(kind)[each.set_of]
+                there = each.allows(kind)[each.set_of]
+                clean &= there
+                if each.item.hard:
+                    room &= there
         return clean, room
 
+    def put(kind: int, machine: int, sign: int = 1) -> None:
+        for each in items:
+            each.put(kind, machine, sign)
+        free[machine] -= sign * problem.kinds[kind].request
+
+    for kind, each in enumerate(problem.kinds):
+        if each.origin >= 0:
+            put(kind, each.origin)
+            placed.append((kind, each.origin))
+            left[kind] = 0
     while any(left):
         waiting = [kind for kind in order if left[kind]]
+        waiting = [kind for kind in waiting if tiers[kind] == tiers[waiting[0]]]
         seen = {kind: allowed(kind) for kind in (waiting if how.by_candidates else waiting[:1])}
         kind = min(seen, key=lambda each: int(seen[each][0].sum()))
         clean, room = seen[kind]
         among = np.flatnonzero(clean if clean.any() else room)
         if not len(among):
             app = problem.kinds[kind].app
+            for row in placed:
+                if problem.kinds[row[0]].app == app:
+                    put(*row, sign=-1)
             placed = [row for row in placed if problem.kinds[row[0]].app != app]
             left = [
                 0 if problem.kinds[each].app == app else count for each, count in enumerate(left)
@@ -107,11 +134,30 @@ def read_plainly(problem: PlacementProblem, name: str) -> PlacementAnswer:
             continue
         share = (free[among] / np.maximum(1, capacity[among])).min(axis=1)
         machine = int(among[np.argmax(share)] if how.emptiest else among[0])
-        for each in items:
-            each.put(kind, machine)
-        free[machine] -= problem.kinds[kind].request
+        put(kind, machine)
         placed.append((kind, machine))
         left[kind] -= 1
+    return _allowed_part(problem, aim, placed, name)
+
+
+def _allowed_part(
+    problem: PlacementProblem, aim: Objective, placed: list[tuple[int, int]], name: str
+) -> PlacementAnswer:
+    """All applications, or those in order that together keep hard constraints."""
+    answer = _answer(problem, aim, placed, name)
+    if answer.worth.is_allowed:
+        return answer
+    kept: list[tuple[int, int]] = []
+    for app in dict.fromkeys(problem.kinds[kind].app for kind, _ in placed):
+        more = kept + [row for row in placed if problem.kinds[row[0]].app == app]
+        if _answer(problem, aim, more, name).worth.is_allowed:
+            kept = more
+    return _answer(problem, aim, kept, name)
+
+
+def _answer(
+    problem: PlacementProblem, aim: Objective, placed: list[tuple[int, int]], name: str
+) -> PlacementAnswer:
     kinds = np.array([kind for kind, _ in placed], np.int32)
     machines = np.array([machine for _, machine in placed], np.int32)
-    return PlacementAnswer(kinds, machines, appraise(problem, Objective(), kinds, machines), name)
+    return PlacementAnswer(kinds, machines, appraise(problem, aim, kinds, machines), name)
