@@ -17,7 +17,8 @@ import msgspec
 from argosy.kubernetes.objects import Pod
 from argosy.model.explanations import Why
 from argosy.model.resources import Resources
-from argosy.worlds.kubernetes.cluster import KUBERNETES, PodCluster
+from argosy.worlds.kubernetes.cluster import PodCluster
+from argosy.worlds.kubernetes.placed_pods import KUBERNETES
 from argosy.worlds.kubernetes.pod_jobs import PREFIX, kind_of
 from argosy.worlds.kubernetes.tracked import EvictOrder, PodState, PodWorld, TrackedPod
 
