@@ -153,8 +153,6 @@ class FlowRoster:
         machines: NDArray[np.int64],
         racks: NDArray[np.int64],
         new_rooms: NDArray[np.int64],
-        new_costs: int | NDArray[np.int64],
-        new_steps: int | NDArray[np.int64],
         arcs: NDArray[np.int32],
         rooms: NDArray[np.int64],
         costs: NDArray[np.int64],
@@ -229,4 +227,10 @@ class FlowRooms:
         free: NDArray[np.int64],
         usable: NDArray[np.bool_],
         allowed: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+    ) -> tuple[
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+    ]: ...
