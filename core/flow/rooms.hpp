@@ -11,8 +11,10 @@
 // If a task was still not admitted on a machine, its pool is not sent there again until something changes
 // there, or `unbar` is called, unless the pool has a task of higher precedence.
 //
-// Only machines that changed are updated, unless the set of pools in use or waiting has changed: O(machines
-// x dimensions) comparisons per round, and O(pools x dimensions) per machine that changed.
+// Only machines that changed are updated, unless the set of pools in use has changed: O(machines x
+// dimensions) comparisons per round, and O(pools x dimensions) per machine that changed. If other pools wait
+// than before, or a pool has other precedences, all machines are counted, O(machines x pools x dimensions),
+// but only those are updated whose room is not what it was.
 #pragma once
 
 #include <algorithm>
@@ -72,14 +74,17 @@ class Rooms {
     is_void_ = true;
   }
 
-  // Pools with tasks that are not over, and the machines to examine.
-  void look(const Standing& now) {
-    std::vector<Number> living, waiting, serials;
+  // Examines the cluster: sets `pools` to those with tasks that are not over and `machines` to those to be
+  // updated; for each pool (row) and machine (column), `rooms` is how many tasks may go there, and `through` how
+  // many through each machine in total.
+  void look(const Standing& now, std::vector<Number>& rooms, std::vector<Number>& through) {
+    std::vector<Number> living, waiting, serials, precedences;
     for (std::size_t number = 0; number < roster_.pools(); ++number) {
       const PoolRow& pool = roster_.pool(static_cast<Number>(number));
       if (pool.tasks > 0) {
         living.push_back(static_cast<Number>(number));
-        serials.insert(serials.end(), {pool.serial, pool.top, pool.bottom});
+        serials.push_back(pool.serial);
+        precedences.insert(precedences.end(), {pool.top, pool.bottom});
       }
       if (pool.waiting > 0) waiting.push_back(static_cast<Number>(number));
     }
@@ -88,15 +93,44 @@ class Rooms {
     });
     // Slots do not depend on which tasks wait.
     if (are_equal_) waiting.clear();
-    const bool is_all = is_void_ || serials != serials_ || waiting != waiting_ ||
-                        now.free.size() != free_.size() || living.empty();
+    const bool is_all = is_void_ || serials != serials_ || now.free.size() != free_.size() || living.empty();
+    const bool is_shifted = waiting != waiting_ || precedences != precedences_;
     pools_ = std::move(living);
     serials_ = std::move(serials);
+    precedences_ = std::move(precedences);
     waiting_ = std::move(waiting);
     bars_.resize(now.machines);
+    find_changed(now);
+    std::vector<Number> again = again_.take();
+    if (is_all || is_shifted) {
+      machines_.resize(now.machines);
+      std::iota(machines_.begin(), machines_.end(), 0);
+    } else {
+      machines_ = again;
+    }
+    count(now, rooms, through);
+    if (is_shifted && !is_all) keep_changed(again, rooms, through);
+    remember(now, rooms, through);
+    stale_ = is_all ? machines_ : std::move(again);
+    // Without pools nothing is set: everything must be examined when there are some.
+    is_void_ = pools_.empty();
+  }
+  const std::vector<Number>& pools() const { return pools_; }
+  const std::vector<Number>& machines() const { return machines_; }
+  // The machines to be updated whose costs may differ, too.
+  const std::vector<Number>& changed() const { return stale_; }
+
+ private:
+  static constexpr Number plenty = capacity_limit;
+
+  struct Bar {
+    Number serial, precedence;
+  };
+
+  // Machines whose resources or tasks are not what they were: nothing is barred there any more.
+  void find_changed(const Standing& now) {
     free_.resize(now.free.size(), -1);
     usable_.resize(now.machines, 0);
-    machines_.clear();
     for (const Row m : roster_.take_touched_machines()) changed_.add(m);
     const std::size_t width = roster_.dimensions();
     for (std::size_t m = 0; m < now.machines; ++m) {
@@ -110,21 +144,10 @@ class Rooms {
       bars_[m].clear();
       again_.add(m);
     }
-    machines_ = again_.take();
-    if (is_all) {
-      machines_.resize(now.machines);
-      std::iota(machines_.begin(), machines_.end(), 0);
-    }
     free_.assign(now.free.begin(), now.free.end());
     usable_.assign(now.usable.begin(), now.usable.end());
-    // Without pools nothing is set: everything must be examined when there are some.
-    is_void_ = pools_.empty();
   }
-  const std::vector<Number>& pools() const { return pools_; }
-  const std::vector<Number>& machines() const { return machines_; }
 
-  // For each of these pools (row) and machines (column), how many tasks may go there, and how many through each
-  // machine in total.
   void count(const Standing& now, std::vector<Number>& rooms, std::vector<Number>& through) const {
     const std::size_t width = machines_.size();
     rooms.assign(pools_.size() * width, 0);
@@ -152,12 +175,43 @@ class Rooms {
     }
   }
 
- private:
-  static constexpr Number plenty = capacity_limit;
+  // All machines were counted: leaves those of `again`, and those with other numbers than the last time.
+  void keep_changed(const std::vector<Number>& again, std::vector<Number>& rooms,
+                    std::vector<Number>& through) {
+    const std::size_t width = machines_.size();
+    std::vector<std::size_t> kept;
+    auto next = again.begin();
+    for (std::size_t m = 0; m < width; ++m) {
+      bool differs = through[m] != through_[m];
+      if (next != again.end() && *next == static_cast<Number>(m)) {
+        differs = true;
+        ++next;
+      }
+      for (std::size_t i = 0; i < pools_.size() && !differs; ++i) {
+        differs = rooms[i * width + m] != rooms_[i * width + m];
+      }
+      if (differs) kept.push_back(m);
+    }
+    machines_.assign(kept.begin(), kept.end());
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+      for (std::size_t k = 0; k < kept.size(); ++k) rooms[i * kept.size() + k] = rooms[i * width + kept[k]];
+    }
+    for (std::size_t k = 0; k < kept.size(); ++k) through[k] = through[kept[k]];
+    rooms.resize(pools_.size() * kept.size());
+    through.resize(kept.size());
+  }
 
-  struct Bar {
-    Number serial, precedence;
-  };
+  void remember(const Standing& now, const std::vector<Number>& rooms, const std::vector<Number>& through) {
+    rooms_.resize(pools_.size() * now.machines);
+    through_.resize(now.machines);
+    const std::size_t width = machines_.size();
+    for (std::size_t k = 0; k < width; ++k) {
+      through_[machines_[k]] = through[k];
+      for (std::size_t i = 0; i < pools_.size(); ++i) {
+        rooms_[i * now.machines + machines_[k]] = rooms[i * width + k];
+      }
+    }
+  }
 
   // How many tasks of a pool fit into what is free, and into what own tasks hold in addition.
   Number fitting(const PoolRow& pool, const Number* free, const Number* own) const {
@@ -234,7 +288,8 @@ class Rooms {
   Roster& roster_;
   Number slots_;
   bool is_void_ = true, are_equal_ = false;
-  std::vector<Number> pools_, serials_, waiting_, machines_;
+  std::vector<Number> pools_, serials_, precedences_, waiting_, machines_, stale_;
+  std::vector<Number> rooms_, through_;  // of all machines, as last counted; rooms by pool in use
   std::vector<Number> free_;
   std::vector<std::uint8_t> usable_;
   std::vector<std::vector<Bar>> bars_;  // by machine

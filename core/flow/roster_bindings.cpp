@@ -53,8 +53,7 @@ void check_machines(const Roster& roster, const Numbers& machines) {
   }
 }
 
-// One number for all, or a matrix.
-using Terms = std::variant<std::int64_t, nb::ndarray<const std::int64_t, nb::ndim<2>, nb::device::cpu>>;
+// One number for all, or one each.
 using Line = std::variant<std::int64_t, nb::ndarray<const std::int64_t, nb::ndim<1>, nb::device::cpu>>;
 using Allowed = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <typename Value>
@@ -111,17 +110,17 @@ void set_sink_arcs(Roster& self, const Numbers& machines, const Numbers& new_roo
   }
 }
 
-// Pools and machines to look at; by pool and machine the room, and how many tasks go through a machine.
+// Pools and machines to update; by pool and machine the room, and how many tasks go through a machine; and the
+// machines among them that are not what they were.
 std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>,
-           OutArray<std::int64_t>>
+           OutArray<std::int64_t>, OutArray<std::int64_t>>
 rooms_of(Rooms& self, const Matrix& free, const Flags& usable, const Allowed& allowed) {
   const Standing now = standing(self.roster(), free, usable, allowed);
   std::vector<Number> rooms, through;
-  self.look(now);
-  self.count(now, rooms, through);
+  self.look(now, rooms, through);
   return {to_numpy(self.pools()), to_numpy(self.machines()),
           to_numpy(std::move(rooms), {self.pools().size(), self.machines().size()}),
-          to_numpy(std::move(through))};
+          to_numpy(std::move(through)), to_numpy(self.changed())};
 }
 
 // An aggregator of every pool for each machine, or -1.
@@ -136,24 +135,15 @@ void check_above(const Roster& self, const Numbers& above) {
   }
 }
 
-// Gives the arcs from pools to machines new terms; those that lack are added. `arcs`, `rooms`, `costs` and
-// `steps` are of all pools and machines, and follow.
+// Gives the arcs from pools to machines new room; those that lack are added. `arcs`, `rooms`, `costs` and
+// `steps` are of all pools and machines; the first two follow.
 void set_pool_arcs(Roster& self, const Numbers& pools, const Numbers& machines, const Numbers& above,
-                   const Matrix& new_rooms, const Terms& new_costs, const Terms& new_steps,
-                   const Written<std::int32_t>& arcs, const Written<std::int64_t>& rooms,
-                   const Written<std::int64_t>& costs, const Written<std::int64_t>& steps) {
+                   const Matrix& new_rooms, const Written<std::int32_t>& arcs,
+                   const Written<std::int64_t>& rooms, const Matrix& costs, const Matrix& steps) {
   check_machines(self, machines);
   for (const Number pool : span_of(pools)) require(self.has_pool(pool), "no such pool");
-  const char* const misshapen = "not a row for each pool and a column for each machine";
-  require(new_rooms.shape(0) == pools.size() && new_rooms.shape(1) == machines.size(), misshapen);
-  const auto strided = [&](const Terms& terms) {
-    if (const auto* one = std::get_if<std::int64_t>(&terms)) return Strided{one, 0, 0};
-    const auto& all = std::get<1>(terms);
-    require(all.shape(0) == pools.size() || all.shape(0) == 1, misshapen);
-    require(all.shape(1) == machines.size() || all.shape(1) == 1, misshapen);
-    return Strided{all.data(), all.shape(0) == 1 ? 0 : all.stride(0),
-                   all.shape(1) == 1 ? 0 : all.stride(1)};
-  };
+  require(new_rooms.shape(0) == pools.size() && new_rooms.shape(1) == machines.size(),
+          "not a row for each pool and a column for each machine");
   for (const std::size_t rows : {arcs.shape(0), rooms.shape(0), costs.shape(0), steps.shape(0)}) {
     require(rows >= self.pools(), "not a row for each pool");
   }
@@ -161,15 +151,15 @@ void set_pool_arcs(Roster& self, const Numbers& pools, const Numbers& machines, 
     require(width == self.machines(), "not a column for each machine");
   }
   check_above(self, above);
-  const auto width = static_cast<std::int64_t>(machines.size());
-  const PoolTerms terms{{new_rooms.data(), width, 1}, strided(new_costs), strided(new_steps)};
   for (std::size_t i = 0; i < pools.size(); ++i) {
+    const std::size_t first = static_cast<std::size_t>(pools.data()[i]) * self.machines();
     for (std::size_t k = 0; k < machines.size(); ++k) {
-      check_terms(terms.rooms(i, k), terms.costs(i, k), terms.steps(i, k));
+      const std::size_t at = first + machines.data()[k];
+      check_terms(new_rooms.data()[i * machines.size() + k], costs.data()[at], steps.data()[at]);
     }
   }
   PoolTable table{arcs.data(), rooms.data(), costs.data(), steps.data(), self.machines()};
-  set_pool_terms(self, span_of(pools), span_of(machines), span_of(above), terms, table);
+  set_pool_rooms(self, span_of(pools), span_of(machines), span_of(above), new_rooms.data(), table);
 }
 
 // A column as it is; what has grown since is not seen.
@@ -503,9 +493,8 @@ void bind_roster(nb::module_& module) {
       .def("age", &Roster::age, nb::arg("now"), nb::arg("price"),
            nb::call_guard<nb::gil_scoped_release>())
       .def("set_pool_arcs", &set_pool_arcs, nb::arg("pools"), nb::arg("machines"), nb::arg("above"),
-           nb::arg("new_rooms"), nb::arg("new_costs"), nb::arg("new_steps"),
-           nb::arg("arcs").noconvert(), nb::arg("rooms").noconvert(), nb::arg("costs").noconvert(),
-           nb::arg("steps").noconvert())
+           nb::arg("new_rooms"), nb::arg("arcs").noconvert(), nb::arg("rooms").noconvert(),
+           nb::arg("costs").noconvert(), nb::arg("steps").noconvert())
       .def("set_sink_arcs", &set_sink_arcs, nb::arg("machines"), nb::arg("new_rooms"),
            nb::arg("new_costs"), nb::arg("new_steps"), nb::arg("arcs"), nb::arg("rooms").noconvert(),
            nb::arg("costs").noconvert(), nb::arg("steps").noconvert())

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from argosy.cell import View
+from argosy.engines.families.flow.policies.multi_dimensional import MultiDimensional
+from argosy.engines.families.flow.policy import ArcCosts
 from argosy.engines.families.flow.pricing import price_of, second_best
 from argosy.engines.families.flow.scheduler import FlowScheduler
 from argosy.engines.registry import ENGINES
@@ -23,6 +25,7 @@ from argosy.host.journal import Journal
 from argosy.model.random import Random
 from argosy.model.truth import SimulatedJob
 from argosy.solvers.flow import FlowNetwork, FlowSolution
+from argosy.solvers.flow.arrays import Numbers
 from argosy.testing.builders import cell, job, scenario
 from argosy.worlds.sim import SimulatedWorld
 
@@ -130,6 +133,19 @@ def test_a_flow_scheduler_has_fewer_rounds_than_tasks_and_prices_few_of_them() -
     assert counts["FlowScheduler._begin"] <= 0.85 * TASKS
     assert counts["second_best"] <= 0.55 * TASKS
     assert counts["price_of"] <= 1.3 * TASKS
+
+
+def test_a_round_prices_only_the_machines_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all of them whenever other tasks wait than before."""
+    pool_terms, priced = MultiDimensional.pool_terms, list[int]()
+
+    def noted(self: MultiDimensional, requests: Numbers, machines: Numbers) -> ArcCosts:
+        priced.append(len(machines))
+        return pool_terms(self, requests, machines)
+
+    monkeypatch.setattr(MultiDimensional, "pool_terms", noted)
+    _work("firmament", CROWD)
+    assert sum(priced) <= 2.5 * TASKS
 
 
 def test_one_flow_in_sixteen_starts_from_scratch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,10 +158,8 @@ class FlowRoster:
         self,
         pools: NDArray[np.int64],
         machines: NDArray[np.int64],
-        racks: NDArray[np.int64],
+        above: NDArray[np.int64],
         new_rooms: NDArray[np.int64],
-        new_costs: int | NDArray[np.int64],
-        new_steps: int | NDArray[np.int64],
         arcs: NDArray[np.int32],
         rooms: NDArray[np.int64],
         costs: NDArray[np.int64],
@@ -236,4 +234,10 @@ class FlowRooms:
         free: NDArray[np.int64],
         usable: NDArray[np.bool_],
         allowed: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+    ) -> tuple[
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+    ]: ...

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy.cell import Rule, View
 from argosy.cell.bitmaps import to_bitmap
@@ -26,6 +27,7 @@ from argosy.engines.families.flow.tasks import PENDING
 from argosy.model.effects import Explain
 from argosy.model.explanations import Explanation
 from argosy.model.random import Random
+from argosy.solvers.flow.arrays import Numbers
 
 #: The first price of a waiting task holds for this many times the interval between explanations, and
 #: each later one for as long as the task had been priced until then.
@@ -38,7 +40,7 @@ class Explainer:
         self._random = random
         self._last = -settings.explain
         #: The last explanation of each waiting class, and when it was first and last priced; and all
-        #: tasks that have been told.
+        #: tasks that have been told, in order.
         self._told: dict[int, Explanation] = {}
         self._priced: dict[int, tuple[int, int]] = {}
         self._told_to = np.empty(0, np.int64)
@@ -58,7 +60,11 @@ class Explainer:
         """Why tasks go where the plan puts them, once for all tasks of a class."""
         rows, machines = plan.rows, plan.machines
         classes = graph.tasks["task_class"][rows]
-        unique, first, which = np.unique(classes, return_index=True, return_inverse=True)
+        if (classes == classes[:1]).all():
+            # Most plans are of one class.
+            unique, first, which = classes[:1], np.zeros(len(classes[:1]), np.int64), classes
+        else:
+            unique, first, which = np.unique(classes, return_index=True, return_inverse=True)
         jobs = graph.classes["job"][unique].tolist()
         effects: list[Explain] = []
         others: list[int] = []
@@ -112,7 +118,7 @@ class Explainer:
             told[task_class] = self._why_not(graph, task_class, view)
             first, _ = self._priced.get(task_class, (now, now))
             self._priced[task_class] = first, now
-        is_new = ~np.isin(numbers, self._told_to)
+        is_new = ~_is_among(numbers, self._told_to)
         has_new = np.zeros(len(unique), np.bool_)
         has_new[np.searchsorted(unique, classes[is_new])] = True
         ends = [*starts[1:].tolist(), len(rows)]
@@ -126,7 +132,7 @@ class Explainer:
                 effects.append(Explain(numbers[mine], explanation))
             elif has_new[at]:
                 effects.append(Explain(numbers[mine][is_new[mine]], explanation))
-        self._told, self._told_to = told, numbers
+        self._told, self._told_to = told, np.sort(numbers)
         return effects
 
     def _due(self, classes: list[int], now: int) -> list[int]:
@@ -173,3 +179,11 @@ class Explainer:
         if price.precedence is not None:
             remedy = f"{price.precedence:,} more precedence"
         return msgspec.structs.replace(seen, price=price, remedy=remedy)
+
+
+def _is_among(numbers: Numbers, ascending: Numbers) -> NDArray[np.bool_]:
+    """Which numbers are among the others; unlike `np.isin`, it uses that those are in order."""
+    if not len(ascending):
+        return np.zeros(len(numbers), np.bool_)
+    at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    return np.asarray(ascending[at] == numbers)

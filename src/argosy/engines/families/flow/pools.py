@@ -68,7 +68,8 @@ class Pools:
         width, dimensions = cluster.machines, len(view.dimensions)
         self.requests = np.zeros((0, dimensions), np.int64)
         self.allowed = np.zeros((0, width), np.bool_)
-        #: The arc from each pool to each machine, and its terms; `NO_ARC` where there is none.
+        #: The arc from each pool to each machine, `NO_ARC` where there is none; its room, and what it
+        #: costs if there is room.
         self.arcs = np.zeros((0, width), np.int32)
         self.rooms = np.zeros((0, width), np.int64)
         self.costs = np.zeros((0, width), np.int64)
@@ -189,15 +190,20 @@ class Pools:
     def __len__(self) -> int:
         return len(self.by_number)
 
-    def set(self, numbers: Numbers, machines: Numbers, rooms: Numbers, terms: ArcCosts) -> None:
-        """Sets new terms for the arcs from pools to machines; `rooms` has one row per pool."""
+    def set_costs(self, numbers: Numbers, machines: Numbers, terms: ArcCosts) -> None:
+        """Sets what arcs from pools to machines cost from the next `set_rooms` on; `terms` have one row
+        per pool and one column per machine."""
+        if len(machines):
+            where = numbers[:, None], machines[None, :]
+            self.costs[where], self.steps[where] = terms.costs, terms.steps
+
+    def set_rooms(self, numbers: Numbers, machines: Numbers, rooms: Numbers) -> None:
+        """Sets how many tasks may go from pools to machines; `rooms` has one row per pool."""
         self._roster.set_pool_arcs(
             numbers,
             machines,
             self.topology.machines,
             rooms,
-            terms.costs,
-            terms.steps,
             self.arcs,
             self.rooms,
             self.costs,

@@ -1,6 +1,7 @@
 """Capacities and costs of the arcs into and out of machines.
 
-The roster computes how many tasks fit; policies set the costs. Only machines that changed are updated.
+The roster computes how many tasks fit; policies set the costs. Only what changed is updated: the room of
+machines, and the costs of those that are not what they were.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ def set_rooms(graph: Graph, statistics: ClusterStatistics) -> None:
     if is_thin:
         # Which machines are cheapest depends on all of them.
         graph.rooms.forget()
-    numbers, machines, rooms, through = graph.rooms.look(
+    numbers, machines, rooms, through, changed = graph.rooms.look(
         statistics.free, statistics.usable, pools.allowed
     )
     if not len(numbers) or not len(machines):
         return
-    terms = policy.pool_terms(pools.requests[numbers], machines)
+    terms = policy.pool_terms(pools.requests[numbers], changed)
+    pools.set_costs(numbers, changed, terms)
     if is_thin:
         rooms = pools.thinned(numbers, rooms, terms, max(1, most))
-    pools.set(numbers, machines, rooms, terms)
+    pools.set_rooms(numbers, machines, rooms)
     graph.set_sink_terms(machines, through, policy.sink_terms(machines))
