@@ -44,7 +44,7 @@ class RecordedPodWorld:
         self._launch(job.id)
         return None
 
-    def cancel(self, name: str) -> int:
+    def cancel(self, name: str, indices: Sequence[int] | None = None) -> int:
         self.waiting.pop(name, None)
         self.placed.pop(name, None)
         return 1

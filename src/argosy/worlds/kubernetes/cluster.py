@@ -7,11 +7,8 @@ bound counts where it is, whoever bound it.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
-
-import msgspec
 
 from argosy.kubernetes.objects import (
     Namespace,
@@ -21,70 +18,26 @@ from argosy.kubernetes.objects import (
     Pod,
 )
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job
-from argosy.model.machines import Machine
-from argosy.model.resources import Resources
-from argosy.worlds.kubernetes.node_machines import AccountedResources, rules_of_node
-from argosy.worlds.kubernetes.pod_index import PodIndex
-from argosy.worlds.kubernetes.pod_jobs import exit_code_of, has_ended, job_of_pod, kind_of
-from argosy.worlds.kubernetes.priorities import HIGHEST, Precedences
-from argosy.worlds.kubernetes.room import NodeRoom, least_of
-from argosy.worlds.kubernetes.rulebook import Rulebook, describe_obstacle
-from argosy.worlds.kubernetes.shapes import PodShapes, has_changed
+from argosy.worlds.kubernetes.grouped_pods import GroupedPods
+from argosy.worlds.kubernetes.node_machines import rules_of_node
+from argosy.worlds.kubernetes.pod_jobs import exit_code_of, has_ended
+from argosy.worlds.kubernetes.priorities import Precedences
+from argosy.worlds.kubernetes.rulebook import describe_obstacle
+from argosy.worlds.kubernetes.shapes import has_changed
 from argosy.worlds.kubernetes.tracked import (
-    BindOrder,
-    ClusterOrder,
     EvictOrder,
     NominateOrder,
     PodState,
-    PodWorld,
     TrackedPod,
 )
 from argosy.worlds.kubernetes.unsupported import TOO_MANY_RESOURCES, obstacles_to_scheduling
-from argosy.worlds.kubernetes.volumes import KnownVolumes
 
-#: Who placed what was there already.
-KUBERNETES: Final = "kubernetes"
 #: Refusals in a row after which a pod rests.
 MOST_REFUSALS: Final = 5
 
 
-class PodCluster:
-    """`world` gives the live world, which may be built anew. `is_ours` says which pods are scheduled
-    here, and `route` which kind of job a pod is."""
-
-    def __init__(
-        self,
-        world: Callable[[], PodWorld],
-        is_ours: Callable[[Pod], bool],
-        route: Callable[[Pod], str] = kind_of,
-    ) -> None:
-        self._world = world
-        self._is_ours = is_ours
-        self._route = route
-        self.rulebook = Rulebook(lambda *mark: world().mark(*mark))
-        self.pods: dict[str, TrackedPod] = {}
-        self.orders: deque[ClusterOrder] = deque()
-        #: Pods whose status should say why they are not scheduled at all.
-        self.refused: deque[TrackedPod] = deque()
-        self._index = PodIndex()
-        self._known_volumes = KnownVolumes()
-        self._shapes = PodShapes(self.rulebook, self._known_volumes, is_ours)
-        self._precedences = Precedences()
-        self._room = NodeRoom()
-        #: Pods that wait until others have left their node.
-        self._held: dict[str, dict[str, None]] = defaultdict(dict)
-        #: Pods on nodes that are not known yet.
-        self._homeless: dict[str, dict[str, None]] = defaultdict(dict)
-        #: Pods whose jobs ask for less than they do, because their nodes are overcommitted.
-        self._clamped: dict[str, dict[str, None]] = defaultdict(dict)
-        self._accounted = AccountedResources()
-        #: Jobs that are new, and not submitted yet.
-        self._fresh: list[Job] = []
-        self._cancelled: list[str] = []
-        self._stale: list[TrackedPod] = []
-        self._protected: dict[str, None] = {}
-        self._resting: list[TrackedPod] = []
+class PodCluster(GroupedPods):
+    """All that is known of the cluster, with its inputs and outputs."""
 
     # What the API says.
 
@@ -119,9 +72,6 @@ class PodCluster:
                     continue
                 self._renew(tracked)
                 self._consider(tracked)
-
-    def machine_of(self, node: Node) -> Machine:
-        return self._accounted.machine_of(node)
 
     def set_node(self, node: Node) -> None:
         before, world = self.rulebook.nodes.get(node.name), self._world()
@@ -180,6 +130,7 @@ class PodCluster:
                 return
             tracked = self.pods[pod.uid] = TrackedPod(pod, self._shapes.of(pod))
         before, tracked.pod = tracked.pod, pod
+        self._join(tracked)
         if has_changed(before, pod):
             self._renew(tracked)
         if pod.spec.node_name:
@@ -204,7 +155,12 @@ class PodCluster:
     # How pods come and go.
 
     def _seen_on_node(self, tracked: TrackedPod, before: Pod) -> None:
-        node = tracked.pod.spec.node_name
+        node, gang = tracked.pod.spec.node_name, tracked.gang
+        if gang is not None:
+            gang.able.pop(tracked.uid, None)
+            self._unformed[gang] = None
+            if gang.is_placing(tracked):
+                self._break_up(gang, without=tracked)
         if tracked.state is PodState.LEAVING:
             return
         if tracked.node == node and tracked.job:
@@ -231,96 +187,52 @@ class PodCluster:
         if tracked.shape is before:
             return
         if tracked.state is PodState.WAITING:
-            self._cancel(tracked)
-            self._submit(tracked)
+            self._submit_anew(tracked)
+        elif tracked.gang is not None and tracked.gang.is_placing(tracked):
+            self._break_up(tracked.gang)
         elif tracked.state is PodState.BOUND and tracked.request != before.request:
             self._adopt_anew(tracked)
             self._release_held(tracked.node)
         elif tracked.node:
             self._count_anew(tracked)
 
-    def _count_anew(self, tracked: TrackedPod) -> None:
-        """Pods on their way out do not count when others are spread."""
-        self.rulebook.leave(tracked.uid)
-        counted = self.rulebook.counted(tracked.pod, tracked.needs.counted.brings)
-        needs = msgspec.structs.replace(tracked.needs, counted=counted)
-        self.rulebook.put(tracked.uid, needs, tracked.node)
-
-    def _adopt(self, tracked: TrackedPod, node: str, instead_of: Sequence[int] = ()) -> None:
-        """The pod is on the node, whoever put it there; tries `instead_of` which it is do not start."""
-        world = self._world()
-        self.know_resources(tracked.request)
-        tracked.state, tracked.node = PodState.BOUND, node
-        self._take_room(tracked)
-        self.rulebook.put(tracked.uid, tracked.needs, node)
-        job = self._job(tracked, tracked.request)
-        refusal = world.adopt(job, node, KUBERNETES, instead_of)
-        if refusal is not None:
-            # The node is overcommitted: the pod gets what is left.
-            least = least_of(tracked.request, world.free_on(node))
-            job = self._job(tracked, least)
-            refusal = world.adopt(job, node, KUBERNETES)
-            self._clamped[node][tracked.uid] = None
-        if refusal is None:
-            self._index.give_job(tracked, job.id)
-
-    def _job(self, tracked: TrackedPod, request: Resources) -> Job:
-        pod = tracked.pod
-        base = f"{pod.namespace}.{pod.name}"
-        name, number = base, 1
-        # A name that the server has made up does not come again, except for what the world has seen.
-        is_new = bool(pod.metadata.generate_name) and not tracked.required
-        while not is_new and self._world().job_seq(name) is not None:
-            number += 1
-            name = f"{base}~{number}"
-        requires = tracked.required = dict(tracked.needs.attributes)
-        job = job_of_pod(pod, name, self._route(pod), request, requires, self._precedences)
-        return msgspec.structs.replace(job, precedence=HIGHEST) if tracked.is_protected else job
-
     def _consider(self, tracked: TrackedPod) -> None:
         """A pod without a node: submits it, unless something stands in the way."""
         pod = tracked.pod
         if pod.spec.scheduling_gates:
             return
-        tracked.obstacle = obstacles_to_scheduling(pod, self._known_volumes)
-        if not tracked.obstacle and not self.know_resources(tracked.request):
-            tracked.obstacle = TOO_MANY_RESOURCES
-        if tracked.obstacle:
+        obstacle = obstacles_to_scheduling(pod, self._known_volumes)
+        if not obstacle and not self.know_resources(tracked.request):
+            obstacle = TOO_MANY_RESOURCES
+        if obstacle:
+            tracked.obstacle = obstacle
             self.refused.append(tracked)
+            if tracked.gang is not None:
+                tracked.gang.able.pop(tracked.uid, None)
+        elif tracked.gang is not None:
+            self._await_others(tracked, tracked.gang)
+        else:
+            tracked.obstacle = ""
+            self._submit(tracked)
+
+    def _submit_anew(self, tracked: TrackedPod) -> None:
+        """A pod that waits needs another job, or its group does."""
+        gang = tracked.gang
+        if gang is not None and gang.is_placing(tracked):
+            self._break_up(gang)
             return
-        self._submit(tracked)
-
-    def _submit(self, tracked: TrackedPod) -> None:
-        world = self._world()
-        job = self._job(tracked, tracked.request)
-        tracked.state = PodState.WAITING
-        self._index.give_job(tracked, job.id)
-        self._fresh.append(job)
-        if not tracked.needs.is_plain or self.rulebook.is_counted(tracked.needs.counted):
-            # The next pod is decided on with this one in its place.
-            self.flush()
-            world.settle()
-
-    def flush(self) -> None:
-        """Submits what is new: to be called after changes."""
-        if self._fresh:
-            fresh, self._fresh = self._fresh, []
-            self._world().submit_all(fresh)
-
-    def know_resources(self, request: Resources) -> bool:
-        """Whether all that is asked for can be accounted for; nodes tell of it from now on."""
-        new = self._accounted.learn(request)
-        for node in self.rulebook.nodes.values() if new else ():
-            if any(name in node.status.allocatable for name in new or ()):
-                capacity = self._accounted.capacity_of(node)
-                self._room.set_capacity(node.name, capacity)
-                self._world().fit_machine(node.name, capacity)
-        return new is not None
+        self._cancel(tracked)
+        if gang is not None:
+            self._await_others(tracked, gang)
+        else:
+            self._submit(tracked)
 
     def _over(self, tracked: TrackedPod, pod: Pod) -> None:
         """The pod has ended, and its node is free of it, though the object is still there."""
         tracked.pod = pod
         status = 0 if pod.status.phase == "Succeeded" else exit_code_of(pod)
+        if tracked.gang is not None and status == 0:
+            tracked.gang.succeeded += 1
         self._end(tracked, status, "" if status == 0 else (pod.status.reason or "failed"))
         self._drop(tracked)
 
@@ -333,6 +245,7 @@ class PodCluster:
 
     def _drop(self, tracked: TrackedPod) -> None:
         """Nothing is left of the pod."""
+        self._leave(tracked)
         node = tracked.node
         self.pods.pop(tracked.uid, None)
         self._homeless[tracked.pod.spec.node_name].pop(tracked.uid, None)
@@ -345,57 +258,11 @@ class PodCluster:
             self._release_held(node)
             self._unclamp(node)
 
-    def _end_try(self, tracked: TrackedPod) -> None:
-        number = self._index.take_try(tracked)
-        if number is not None:
-            self._world().gone(number)
-
-    def _undo_claim(self, tracked: TrackedPod) -> None:
-        self.rulebook.leave(tracked.uid)
-        self._held[tracked.node].pop(tracked.uid, None)
-        if tracked.takes_room:
-            tracked.takes_room = False
-            self._room.give_back(tracked.node, tracked.request)
-        tracked.node = ""
-
-    def _cancel(self, tracked: TrackedPod) -> None:
-        job = self._index.take_job(tracked)
-        if job:
-            self.flush()
-            self._world().cancel(job)
-
-    def _unclamp(self, node: str) -> None:
-        """Room has become free on a node: what was overcommitted may be accounted for in full."""
-        for uid in list(self._clamped.pop(node, ())):
-            tracked = self.pods.get(uid)
-            if tracked is not None and tracked.state is PodState.BOUND:
-                self._adopt_anew(tracked)
-
-    # Room on nodes.
-
-    def _take_room(self, tracked: TrackedPod) -> None:
-        if not tracked.takes_room:
-            tracked.takes_room = True
-            self._room.take(tracked.node, tracked.request)
-
-    def _release_held(self, node: str) -> None:
-        for uid in list(self._held.get(node, ())):
-            tracked = self.pods[uid]
-            if not self._room.fits(node, tracked.request):
-                return
-            del self._held[node][uid]
-            self._bind(tracked)
-
-    def _bind(self, tracked: TrackedPod) -> None:
-        tracked.state = PodState.BINDING
-        self._take_room(tracked)
-        self.orders.append(BindOrder(tracked.pod, tracked.node))
-
     # What the world decides.
 
-    def claimed(self, job: str, node: str) -> bool:
+    def claimed(self, job: str, node: str, index: int = 0) -> bool:
         """A scheduler has chosen a node for a pod; returns whether it may go there."""
-        tracked = self._index.of_job(job)
+        tracked = self._index.of_job(job, index)
         if tracked is None or tracked.state is not PodState.WAITING:
             return True
         obstacle = self.rulebook.forbidding(tracked.needs, node)
@@ -410,17 +277,19 @@ class PodCluster:
         self.rulebook.put(tracked.uid, tracked.needs, node)
         return True
 
-    def pushed_off(self, job: str, why: Why) -> None:
+    def pushed_off(self, job: str, why: Why, index: int = 0) -> None:
         """A pod has lost its node, by a decision or because it was refused."""
-        tracked = self._index.of_job(job)
+        tracked = self._index.of_job(job, index)
         if tracked is None:
             return
         if tracked.state in (PodState.CLAIMED, PodState.HELD):
             self._undo_claim(tracked)
             tracked.state = PodState.WAITING
             self._index.take_try(tracked)
+            if tracked.gang is not None and tracked.gang.is_placing(tracked):
+                self._broken[tracked.gang] = None
         elif tracked.state in (PodState.BINDING, PodState.BOUND):
-            self._cancelled.append(tracked.job)
+            self._cancelled.append((tracked.job, tracked.index))
             if tracked.node in self.rulebook.nodes:
                 tracked.state = PodState.LEAVING
                 self.orders.append(EvictOrder(tracked.pod, why))
@@ -430,21 +299,27 @@ class PodCluster:
     def follow_up(self) -> None:
         """What the last decisions entail for jobs: to be called after each of them."""
         cancelled, self._cancelled = self._cancelled, []
-        for job in cancelled:
-            tracked = self._index.of_job(job)
+        for task in cancelled:
+            tracked = self._index.of_job(*task)
             if tracked is not None:
                 self._cancel(tracked)
+        for gang in list(self._broken):
+            self._break_up(gang)
         stale, self._stale = self._stale, []
         for tracked in stale:
             if not tracked.job or tracked.state is not PodState.WAITING:
                 continue
+            if tracked.refusals < MOST_REFUSALS:
+                self._submit_anew(tracked)
+                continue
+            # A scheduler that insists on a node that is forbidden must not keep the others waiting.
+            tracked.refusals = 0
+            if tracked.gang is not None and tracked.gang.is_placing(tracked):
+                self._rest(tracked.gang, tracked.obstacle)
+                continue
             self._cancel(tracked)
-            if tracked.refusals >= MOST_REFUSALS:
-                # A scheduler that insists on a node that is forbidden must not keep the others waiting.
-                tracked.state, tracked.refusals = PodState.OUTSIDE, 0
-                self._resting.append(tracked)
-            else:
-                self._submit(tracked)
+            tracked.state = PodState.OUTSIDE
+            self._resting.append(tracked)
         self.flush()
 
     def look_again(self) -> None:
@@ -453,16 +328,17 @@ class PodCluster:
         for tracked in resting:
             if tracked.uid in self.pods and tracked.state is PodState.OUTSIDE:
                 self._consider(tracked)
+        self._wake_gangs()
 
-    def launch(self, number: int, job: str) -> bool:
+    def launch(self, number: int, job: str, index: int = 0) -> bool:
         """A try begins: the pod is bound as soon as there is room. False if there is no such pod."""
-        tracked = self._index.of_job(job)
+        tracked = self._index.of_job(job, index)
         if tracked is None:
             return False
         self._index.give_try(tracked, number)
         if tracked.state is PodState.CLAIMED:
             if self._room.fits(tracked.node, tracked.request):
-                self._bind(tracked)
+                self._bind_ready(tracked)
             else:
                 tracked.state = PodState.HELD
                 self._held[tracked.node][tracked.uid] = None
@@ -526,18 +402,15 @@ class PodCluster:
     def has_protected(self) -> bool:
         return bool(self._protected)
 
-    def _adopt_anew(self, tracked: TrackedPod, instead_of: Sequence[int] = ()) -> None:
-        """A pod that is on its node needs another job there."""
-        self.rulebook.leave(tracked.uid)
-        self._cancel(tracked)
-        self._adopt(tracked, tracked.node, instead_of)
+    def of_job(self, job: str, index: int = 0) -> TrackedPod | None:
+        return self._index.of_job(job, index)
 
-    def of_job(self, job: str) -> TrackedPod | None:
-        return self._index.of_job(job)
+    def all_of_job(self, job: str) -> list[TrackedPod]:
+        return list(self._index.all_of_job(job))
 
     @property
     def has_resting(self) -> bool:
-        return bool(self._resting)
+        return bool(self._resting or self._resting_gangs or self._unformed)
 
     def has_try(self, number: int) -> bool:
         return self._index.of_try(number) is not None
@@ -547,10 +420,10 @@ class PodCluster:
         tracked = self._index.of_try(number)
         return tracked is not None and tracked.state is PodState.LEAVING
 
-    def recover(self, known: Collection[str], claims: Mapping[str, str]) -> None:
-        """The world has been built anew, before it has decided anything: it knows only these jobs, and
-        which of them have a machine. What is bound, or about to be, stays where it is; all else is
-        decided anew."""
+    def recover(self, known: Mapping[str, int], claims: Mapping[tuple[str, int], str]) -> None:
+        """The world has been built anew, before it has decided anything: it knows only these jobs, with
+        so many tasks each, and which of the tasks have a machine. What is bound, or about to be, stays
+        where it is; all else is decided anew."""
         world = self._world()
         for name, node in self.rulebook.nodes.items():
             if world.has_machine(name):
@@ -558,15 +431,17 @@ class PodCluster:
             else:
                 world.add_machine(self.machine_of(node))
         self.rulebook.mark_all()
-        for job in self._cancelled:
-            if (cancelled := self._index.of_job(job)) is not None:
+        for task in self._cancelled:
+            if (cancelled := self._index.of_job(*task)) is not None:
                 self._index.take_job(cancelled)
         self._cancelled, self._fresh = [], []
+        self._recover_gangs()
         lost = []
         for tracked in self.pods.values():
             if not tracked.job:
                 continue
-            has_claim = bool(tracked.node) and claims.get(tracked.job) == tracked.node
+            machine = claims.get((tracked.job, tracked.index))
+            has_claim = bool(tracked.node) and machine == tracked.node
             is_placed = tracked.state in _PLACED
             if tracked.state in (PodState.CLAIMED, PodState.HELD) and not has_claim:
                 self._undo_claim(tracked)
@@ -574,9 +449,10 @@ class PodCluster:
             if tracked.job not in known or (is_placed and not has_claim):
                 self._index.take_job(tracked)
                 lost.append(tracked)
-        for job in known:
-            if self._index.of_job(job) is None:
-                world.cancel(job)
+        for job, tasks in known.items():
+            mine = {each.index for each in self._index.all_of_job(job)}
+            if len(mine) < tasks:
+                world.cancel(job, [index for index in range(tasks) if index not in mine])
         # Those with a node first: what is submitted is decided on at once.
         for tracked in sorted(lost, key=lambda each: each.state not in _PLACED):
             if tracked.state in _PLACED:
@@ -584,6 +460,8 @@ class PodCluster:
                 self.rulebook.leave(tracked.uid)
                 self._adopt(tracked, tracked.node)
                 tracked.state = state
+            elif tracked.gang is not None:
+                self._await_others(tracked, tracked.gang)
             else:
                 self._submit(tracked)
         self.flush()

@@ -19,7 +19,7 @@ from argosy.host.protocols import Deliberator
 from argosy.host.setup import HostSetup
 from argosy.model.errors import UnknownName
 from argosy.model.explanations import Explanation, Refusal, Why
-from argosy.model.jobs import Job, job_of
+from argosy.model.jobs import Job, index_of, job_of
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import FleetEntry
@@ -156,11 +156,11 @@ class OverruledWorld(LocalWorld):
             self._added(job, None)
         return refusal
 
-    def claimed_machines(self) -> dict[str, str]:
-        """Of jobs whose tasks have a machine, the machine of each."""
-        names = self.projection.machines
+    def claimed_machines(self) -> dict[tuple[str, int], str]:
+        """Of tasks that have a machine, by job and index, the machine of each."""
+        names, jobs = self.projection.machines, self.host.jobs
         return {
-            self.host.jobs.job(job_of(live.task)).id: names[live.machine].name
+            (jobs.job(job_of(live.task)).id, index_of(live.task)): names[live.machine].name
             for live in self.tries.values()
         }
 

@@ -15,11 +15,13 @@ import msgspec
 from argosy.kubernetes.client import KubernetesClient
 from argosy.kubernetes.connection import Connection
 from argosy.kubernetes.objects import (
+    CoschedulingGroup,
     Namespace,
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    PodGroup,
 )
 from argosy.kubernetes.watching import ObjectChange, ObjectWatch
 from argosy.model.errors import ArgosyError
@@ -116,7 +118,8 @@ class ShadowSession:
     def take_all(self) -> None:
         """What there is when it begins: pods on nodes stay there for every engine."""
         stores = self._watches
-        for watch in (stores.namespaces, stores.nodes, stores.volumes, stores.claims):
+        first: list[ObjectWatch[Any]] = [stores.namespaces, stores.nodes, stores.volumes]
+        for watch in (*first, stores.claims, *stores.groups):
             for each in watch.objects.values():
                 self._tell_engines(None, each)
         pods = sorted(stores.pods.objects.values(), key=_age)
@@ -325,3 +328,7 @@ def _feed(pods: PodCluster, old: Any, new: Any) -> None:
             pods.set_claim(new)
         case None, PersistentVolumeClaim():
             pods.remove_claim(old.namespace, old.name)
+        case ((PodGroup() | CoschedulingGroup()), _):
+            pods.set_group(new)
+        case None, (PodGroup() | CoschedulingGroup()):
+            pods.remove_group(old)
