@@ -40,6 +40,8 @@ RIGHTS = {
     ("", "pods/eviction", "create"),
     ("", "pods/status", "patch"),
     ("events.k8s.io", "events", "create"),
+    ("policy", "poddisruptionbudgets", "list"),
+    ("policy", "poddisruptionbudgets", "watch"),
     ("scheduling.k8s.io", "podgroups", "list"),
     ("scheduling.k8s.io", "podgroups", "watch"),
     ("scheduling.k8s.io", "priorityclasses", "list"),

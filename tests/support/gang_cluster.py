@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from argosy.kubernetes.objects import Node, Pod, PodGroup
+from argosy.kubernetes.objects import Node, Pod, PodDisruptionBudget, PodGroup
 from argosy.model.scenario import CellSpec
 from argosy.scenarios.loader import read_fleet
 from argosy.service.kubernetes.overseer import PodOverseer
@@ -106,6 +106,15 @@ class GangCluster:
         group = {"metadata": metadata, "spec": {"schedulingPolicy": policy}}
         self.groups.append(msgspec.convert(group, PodGroup))
         self.pods.set_group(self.groups[-1])
+        self.pods.flush()
+
+    def add_budget(self, allowed: int, name: str = "budget") -> None:
+        document = {
+            "metadata": {"name": name, "namespace": "one"},
+            "spec": {"selector": {"matchLabels": {"app": "gang"}}},
+            "status": {"disruptionsAllowed": allowed},
+        }
+        self.pods.set_budget(msgspec.convert(document, PodDisruptionBudget))
         self.pods.flush()
 
     def remove(self, uid: str) -> None:

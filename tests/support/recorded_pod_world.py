@@ -32,11 +32,21 @@ class RecordedPodWorld:
             self.waiting[job.id] = job
 
     def adopt(
-        self, job: Job, machine: str, by: str, instead_of: Sequence[int] = ()
-    ) -> Refusal | None:
+        self,
+        jobs: Sequence[tuple[Job, str]],
+        by: str,
+        instead_of: Sequence[tuple[str, int]] = (),
+        replaced: Sequence[tuple[str, int]] = (),
+    ) -> list[Refusal | None]:
+        for name, _ in replaced:
+            self.cancel(name)
+        for name, _ in instead_of:
+            for number in [number for number, of in self.tries.items() if of == name]:
+                self.refuse_try(number, Why.STALE)
+        return [self._adopt(*job) for job in jobs]
+
+    def _adopt(self, job: Job, machine: str) -> Refusal | None:
         assert job.id not in self._used
-        for number in instead_of:
-            self.refuse_try(number, Why.STALE)
         if not self.fits(job, machine):
             return Refusal(Why.NO_ROOM)
         self._used.add(job.id)

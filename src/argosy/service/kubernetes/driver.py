@@ -14,6 +14,7 @@ from argosy.kubernetes.kinds import (
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS,
     POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
@@ -25,6 +26,7 @@ from argosy.kubernetes.objects import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    PodDisruptionBudget,
     PodGroup,
 )
 from argosy.kubernetes.watching import ChangeBatch, ObjectChange, ObjectWatch, WatchSettings
@@ -66,6 +68,7 @@ class ClusterWatches:
         self.priority_classes = ObjectWatch(client, PRIORITY_CLASSES, settings=_PROMPT)
         self.volumes = ObjectWatch(client, PERSISTENT_VOLUMES, settings=_PROMPT)
         self.claims = ObjectWatch(client, PERSISTENT_VOLUME_CLAIMS, settings=_PROMPT)
+        self.budgets = ObjectWatch(client, POD_DISRUPTION_BUDGETS, settings=_PROMPT)
         self.groups: list[ObjectWatch[Any]] = []
         self._stack = contextlib.AsyncExitStack()
 
@@ -77,6 +80,7 @@ class ClusterWatches:
             self.priority_classes,
             self.volumes,
             self.claims,
+            self.budgets,
             *self.groups,
             self.pods,
         )
@@ -174,6 +178,7 @@ class KubernetesDriver:
             self._watches.namespaces: self._namespace_changed,
             self._watches.volumes: self._volume_changed,
             self._watches.claims: self._claim_changed,
+            self._watches.budgets: self._budget_changed,
             **dict.fromkeys(self._watches.groups, self._group_changed),
             self._watches.pods: self._pod_changed,
         }
@@ -246,6 +251,7 @@ class KubernetesDriver:
             self._pods.set_volume(volume)
         for claim in stores.claims.objects.values():
             self._pods.set_claim(claim)
+        self._pods.set_budgets(stores.budgets.objects.values())
         self._pods.set_groups(each for watch in stores.groups for each in watch.objects.values())
         for pod in _bound_first(stores.pods.objects.values()):
             self._pods.set_pod(pod)
@@ -279,6 +285,12 @@ class KubernetesDriver:
             self._pods.set_claim(change.new)
         elif change.old is not None:
             self._pods.remove_claim(change.old.namespace, change.old.name)
+
+    def _budget_changed(self, change: ObjectChange[PodDisruptionBudget]) -> None:
+        if change.new is not None:
+            self._pods.set_budget(change.new)
+        elif change.old is not None:
+            self._pods.remove_budget(change.old.namespace, change.old.name)
 
     def _group_changed(self, change: ObjectChange[PodGroup | CoschedulingGroup]) -> None:
         if change.new is not None:

@@ -188,6 +188,7 @@ def _show_cluster(
             pods.set_volume(volume)
         for claim in watches.claims.objects.values():
             pods.set_claim(claim)
+        pods.set_budgets(watches.budgets.objects.values())
         for watch in watches.groups:
             for group in watch.objects.values():
                 pods.set_group(group)

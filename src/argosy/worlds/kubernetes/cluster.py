@@ -18,14 +18,13 @@ from argosy.kubernetes.objects import (
     Pod,
 )
 from argosy.model.explanations import Why
-from argosy.worlds.kubernetes.grouped_pods import GroupedPods
+from argosy.worlds.kubernetes.budgeted_pods import BudgetedPods
 from argosy.worlds.kubernetes.node_machines import rules_of_node
 from argosy.worlds.kubernetes.pod_jobs import exit_code_of, has_ended
 from argosy.worlds.kubernetes.priorities import Precedences
 from argosy.worlds.kubernetes.rulebook import describe_obstacle
 from argosy.worlds.kubernetes.shapes import has_changed
 from argosy.worlds.kubernetes.tracked import (
-    EvictOrder,
     NominateOrder,
     PodState,
     TrackedPod,
@@ -36,7 +35,7 @@ from argosy.worlds.kubernetes.unsupported import TOO_MANY_RESOURCES, obstacles_t
 MOST_REFUSALS: Final = 5
 
 
-class PodCluster(GroupedPods):
+class PodCluster(BudgetedPods):
     """All that is known of the cluster, with its inputs and outputs."""
 
     # What the API says.
@@ -191,7 +190,7 @@ class PodCluster(GroupedPods):
         elif tracked.gang is not None and tracked.gang.is_placing(tracked):
             self._break_up(tracked.gang)
         elif tracked.state is PodState.BOUND and tracked.request != before.request:
-            self._adopt_anew(tracked)
+            self._adopt_anew([tracked])
             self._release_held(tracked.node)
         elif tracked.node:
             self._count_anew(tracked)
@@ -292,7 +291,7 @@ class PodCluster(GroupedPods):
             self._cancelled.append((tracked.job, tracked.index))
             if tracked.node in self.rulebook.nodes:
                 tracked.state = PodState.LEAVING
-                self.orders.append(EvictOrder(tracked.pod, why))
+                self._leaving.append((tracked, why))
         if why in _UNTOLD and tracked.state is PodState.WAITING:
             self._stale.append(tracked)
 
@@ -303,6 +302,7 @@ class PodCluster(GroupedPods):
             tracked = self._index.of_job(*task)
             if tracked is not None:
                 self._cancel(tracked)
+        self._order_evictions()
         for gang in list(self._broken):
             self._break_up(gang)
         stale, self._stale = self._stale, []
@@ -367,40 +367,6 @@ class PodCluster(GroupedPods):
         if number is not None:
             self._world().refuse_try(number, Why.STALE)
         self._release_held(node)
-
-    def eviction_failed(self, uid: str) -> None:
-        """A budget keeps a pod that was to leave: it counts again, nobody preempts it for now, and who
-        was to take its place looks on."""
-        tracked = self.pods.get(uid)
-        if tracked is None or tracked.state is not PodState.LEAVING:
-            return
-        giving_way = []
-        for other in list(self._held.pop(tracked.node, ())):
-            waiting = self.pods[other]
-            waiting.state = PodState.CLAIMED
-            if waiting.number is not None:
-                giving_way.append(waiting.number)
-        number = self._index.take_try(tracked)
-        tracked.is_protected = True
-        self._protected[uid] = None
-        self._adopt_anew(tracked, giving_way)
-        self._world().settle()
-        if number is not None:
-            self._world().gone(number)
-
-    def forget_budgets(self) -> None:
-        """To be called now and then: pods that budgets have kept may be told to leave again."""
-        protected, self._protected = self._protected, {}
-        for uid in protected:
-            tracked = self.pods.get(uid)
-            if tracked is not None:
-                tracked.is_protected = False
-                if tracked.state is PodState.BOUND:
-                    self._adopt_anew(tracked)
-
-    @property
-    def has_protected(self) -> bool:
-        return bool(self._protected)
 
     def of_job(self, job: str, index: int = 0) -> TrackedPod | None:
         return self._index.of_job(job, index)

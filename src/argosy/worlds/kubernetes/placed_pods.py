@@ -83,29 +83,48 @@ class PlacedPods:
                 self._world().fit_machine(node.name, capacity)
         return new is not None
 
-    def _adopt(self, tracked: TrackedPod, node: str, instead_of: Sequence[int] = ()) -> None:
-        """The pod is on the node, whoever put it there; tries `instead_of` which it is do not start."""
-        world = self._world()
-        self.know_resources(tracked.request)
-        tracked.state, tracked.node = PodState.BOUND, node
-        self._take_room(tracked)
-        self.rulebook.put(tracked.uid, tracked.needs, node)
-        job = self._job(tracked, tracked.request)
-        refusal = world.adopt(job, node, KUBERNETES, instead_of)
-        if refusal is not None:
-            # The node is overcommitted: the pod gets what is left.
-            least = least_of(tracked.request, world.free_on(node))
-            job = self._job(tracked, least)
-            refusal = world.adopt(job, node, KUBERNETES)
-            self._clamped[node][tracked.uid] = None
-        if refusal is None:
-            self._index.give_job(tracked, job.id)
+    def _adopt(self, tracked: TrackedPod, node: str) -> None:
+        """The pod is on the node, whoever put it there."""
+        tracked.node = node
+        self._adopt_all([tracked])
 
-    def _adopt_anew(self, tracked: TrackedPod, instead_of: Sequence[int] = ()) -> None:
-        """A pod that is on its node needs another job there."""
-        self.rulebook.leave(tracked.uid)
-        self._cancel(tracked)
-        self._adopt(tracked, tracked.node, instead_of)
+    def _adopt_anew(
+        self, pods: Sequence[TrackedPod], instead_of: Sequence[tuple[str, int]] = ()
+    ) -> None:
+        """Pods that are on their nodes need other jobs there; tasks `instead_of` which they are there do
+        not start."""
+        self._submit_fresh()
+        replaced = []
+        for tracked in pods:
+            self.rulebook.leave(tracked.uid)
+            index = tracked.index
+            if job := self._index.take_job(tracked):
+                replaced.append((job, index))
+        self._adopt_all(pods, instead_of, replaced)
+
+    def _adopt_all(
+        self,
+        pods: Sequence[TrackedPod],
+        instead_of: Sequence[tuple[str, int]] = (),
+        replaced: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        world, jobs = self._world(), []
+        for tracked in pods:
+            self.know_resources(tracked.request)
+            tracked.state = PodState.BOUND
+            self._take_room(tracked)
+            self.rulebook.put(tracked.uid, tracked.needs, tracked.node)
+            jobs.append((self._job(tracked, tracked.request), tracked.node))
+        refusals = world.adopt(jobs, KUBERNETES, instead_of, replaced)
+        for tracked, (job, node), refusal in zip(pods, jobs, refusals, strict=True):
+            if refusal is not None:
+                # The node is overcommitted: the pod gets what is left.
+                least = least_of(tracked.request, world.free_on(node))
+                job = self._job(tracked, least)
+                [refusal] = world.adopt([(job, node)], KUBERNETES)
+                self._clamped[node][tracked.uid] = None
+            if refusal is None:
+                self._index.give_job(tracked, job.id)
 
     def _job(self, tracked: TrackedPod, request: Resources) -> Job:
         pod = tracked.pod
@@ -175,7 +194,7 @@ class PlacedPods:
         for uid in list(self._clamped.pop(node, ())):
             tracked = self.pods.get(uid)
             if tracked is not None and tracked.state is PodState.BOUND:
-                self._adopt_anew(tracked)
+                self._adopt_anew([tracked])
 
     def _take_room(self, tracked: TrackedPod) -> None:
         if not tracked.takes_room:

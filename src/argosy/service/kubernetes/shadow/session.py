@@ -21,6 +21,7 @@ from argosy.kubernetes.objects import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    PodDisruptionBudget,
     PodGroup,
 )
 from argosy.kubernetes.watching import ObjectChange, ObjectWatch
@@ -119,7 +120,7 @@ class ShadowSession:
         """What there is when it begins: pods on nodes stay there for every engine."""
         stores = self._watches
         first: list[ObjectWatch[Any]] = [stores.namespaces, stores.nodes, stores.volumes]
-        for watch in (*first, stores.claims, *stores.groups):
+        for watch in (*first, stores.claims, stores.budgets, *stores.groups):
             for each in watch.objects.values():
                 self._tell_engines(None, each)
         pods = sorted(stores.pods.objects.values(), key=_age)
@@ -328,7 +329,11 @@ def _feed(pods: PodCluster, old: Any, new: Any) -> None:
             pods.set_claim(new)
         case None, PersistentVolumeClaim():
             pods.remove_claim(old.namespace, old.name)
-        case ((PodGroup() | CoschedulingGroup()), _):
+        case PodDisruptionBudget(), _:
+            pods.set_budget(new)
+        case None, PodDisruptionBudget():
+            pods.remove_budget(old.namespace, old.name)
+        case _ if isinstance(new, PodGroup | CoschedulingGroup):
             pods.set_group(new)
-        case None, (PodGroup() | CoschedulingGroup()):
+        case _ if isinstance(old, PodGroup | CoschedulingGroup):
             pods.remove_group(old)
