@@ -40,8 +40,14 @@ RIGHTS = {
     ("", "pods/eviction", "create"),
     ("", "pods/status", "patch"),
     ("events.k8s.io", "events", "create"),
+    ("policy", "poddisruptionbudgets", "list"),
+    ("policy", "poddisruptionbudgets", "watch"),
+    ("scheduling.k8s.io", "podgroups", "list"),
+    ("scheduling.k8s.io", "podgroups", "watch"),
     ("scheduling.k8s.io", "priorityclasses", "list"),
     ("scheduling.k8s.io", "priorityclasses", "watch"),
+    ("scheduling.x-k8s.io", "podgroups", "list"),
+    ("scheduling.x-k8s.io", "podgroups", "watch"),
 }
 PATHS = {
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",

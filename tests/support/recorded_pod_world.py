@@ -34,17 +34,20 @@ class RecordedPodWorld:
 
     def adopt(
         self,
-        job: Job,
-        machine: str,
+        jobs: Sequence[tuple[Job, str]],
         by: str,
-        instead_of: Sequence[int] = (),
-        replacing: str = "",
-    ) -> Refusal | None:
+        instead_of: Sequence[tuple[str, int]] = (),
+        replaced: Sequence[tuple[str, int]] = (),
+    ) -> list[Refusal | None]:
+        for name, _ in replaced:
+            self.cancel(name)
+        for name, _ in instead_of:
+            for number in [number for number, of in self.tries.items() if of == name]:
+                self.refuse_try(number, Why.STALE)
+        return [self._adopt(*job) for job in jobs]
+
+    def _adopt(self, job: Job, machine: str) -> Refusal | None:
         assert job.id not in self._used
-        if replacing:
-            self.cancel(replacing)
-        for number in instead_of:
-            self.refuse_try(number, Why.STALE)
         if not self.fits(job, machine):
             return Refusal(Why.NO_ROOM)
         self._used.add(job.id)
@@ -52,7 +55,7 @@ class RecordedPodWorld:
         self._launch(job.id)
         return None
 
-    def cancel(self, name: str) -> int:
+    def cancel(self, name: str, indices: Sequence[int] | None = None) -> int:
         self.waiting.pop(name, None)
         self.placed.pop(name, None)
         return 1

@@ -22,6 +22,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _LIMIT: Final = 200
 #: Between a pod's name and how many of that name there were.
 _AGAIN: Final = "~"
+#: Before the name of a group whose pods are placed together.
+_GROUP: Final = "group:"
 
 
 @click.group(
@@ -132,6 +134,8 @@ def ps(
                 note(f"note: there are more than {most:,} pods; --all lists them")
                 break
             pod = name.partition(_AGAIN)[0]
+            if pod.startswith(_GROUP):
+                pod = f"{pod}/{task.index}"
             rows.append((owner, pod, task.state, task.machine, elapsed(task.started)))
     table = Table(
         (
@@ -180,7 +184,7 @@ def _job_of(client: Client, namespace: str, pod: str) -> str:
                 raise CommandError(
                     f"Argosy knows no pod {namespace}/{pod}",
                     hint="it knows pods with a node, and those of its own schedulerName; is the "
-                    "namespace right (-n)?",
+                    "namespace right (-n)? Pods of a group are known together, as group:NAME",
                 ) from None
             return found
         found = name

@@ -141,6 +141,14 @@ POD_DISRUPTION_BUDGETS: Final = ResourceKind(
 POD_GROUPS: Final = ResourceKind(
     objects.PodGroup, "podgroups", group="scheduling.k8s.io", version="v1alpha2"
 )
+#: Served only where the custom resource is defined.
+COSCHEDULING_GROUPS: Final = ResourceKind(
+    objects.CoschedulingGroup,
+    "podgroups",
+    group="scheduling.x-k8s.io",
+    version="v1alpha1",
+    name="PodGroup",
+)
 #: Served where pod groups are.
 WORKLOADS: Final = ResourceKind(
     objects.Workload, "workloads", group="scheduling.k8s.io", version="v1alpha2"

@@ -434,6 +434,17 @@ class PodGroup(KubernetesObject, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
+class CoschedulingGroupSpec(Served, frozen=True):
+    min_member: int = 1
+
+
+class CoschedulingGroup(KubernetesObject, frozen=True):
+    """A gang as the coscheduling plug-in of kube-scheduler defines it: `PodGroup` of
+    scheduling.x-k8s.io, a custom resource."""
+
+    spec: CoschedulingGroupSpec = CoschedulingGroupSpec()
+
+
 class WorkloadController(Served, frozen=True):
     kind: str
     name: str

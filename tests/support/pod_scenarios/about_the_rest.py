@@ -172,10 +172,16 @@ GATES = (
 
 #: Nodes with room for one pod of this size.
 _ONE = {"cpu": "3"}
+#: Two of them fit.
+_HALF = {"cpu": "2"}
 
 
 def _low(name: str, on: str, **more: Any) -> Document:
     return pod(name, on=on, requests=_ONE, priorityClassName="low", phase="Running", **more)
+
+
+def _half(name: str, on: str, **more: Any) -> Document:
+    return pod(name, on=on, requests=_HALF, priorityClassName="low", phase="Running", **more)
 
 
 def _preempt(name: str, on: str, *existing: Document, **more: Any) -> PodScenario:
@@ -270,6 +276,25 @@ PREEMPTION = (
         _low("victim", "a"),
         _low("stays", "b", labels={"app": "web"}),
         nodes={"a": node(), "b": node()},
+        objects=(_budget(0),),
+        victims=("victim",),
+    ),
+    _preempt(
+        "a budget allows one, but two would have to go here",
+        "b",
+        _half("stays", "a", labels={"app": "web"}),
+        _half("stays-too", "a", labels={"app": "web"}),
+        _low("victim", "b"),
+        nodes={"a": node(), "b": node()},
+        objects=(_budget(1),),
+        victims=("victim",),
+    ),
+    _preempt(
+        "a budget forbids one, but not the other",
+        "a",
+        _half("stays", "a", labels={"app": "web"}),
+        _half("victim", "a"),
+        pod=pod(requests=_HALF, priorityClassName="high"),
         objects=(_budget(0),),
         victims=("victim",),
     ),

@@ -118,7 +118,7 @@ def test_room_is_lost_with_its_node() -> None:
 
 def test_a_world_that_is_built_anew_keeps_no_room() -> None:
     pods, _ = moved()
-    pods.recover(["one.old"], {"one.old": "n1"})
+    pods.recover({"one.old": 1}, {("one.old", 0): "n1"})
     assert not pods.has_places
 
 

@@ -89,7 +89,7 @@ class RebuiltCluster:
         placed = [each for each in self.pods.pods.values() if each.state is PodState.BOUND]
         assert len(placed) == bound
         claims = self.world.claimed_machines()
-        assert claims == {each.job: each.node for each in placed}
+        assert claims == {(each.job, each.index): each.node for each in placed}
         assert max(Counter(claims.values()).values()) <= 4
         for name in (each.name for each in self.nodes):
             free = self.world.free_on(name).cpu

@@ -194,7 +194,9 @@ class Mesos:
             works = [*framework.queue, *framework.resting, *filter(None, [framework.deciding])]
             for held in (framework.offer, *(work.held for work in works)):
                 if held is not None:
-                    available -= held
+                    # Machines and resources may have come since.
+                    machines, dimensions = held.shape
+                    available[:machines, :dimensions] -= held
         return np.maximum(available, 0)
 
     def _dominant_share(self, framework: Framework, view: View) -> float:

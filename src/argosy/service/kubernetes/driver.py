@@ -9,19 +9,25 @@ from typing import Any, Final
 
 from argosy.kubernetes.client import KubernetesClient
 from argosy.kubernetes.kinds import (
+    COSCHEDULING_GROUPS,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS,
+    POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
 )
 from argosy.kubernetes.objects import (
+    CoschedulingGroup,
     Namespace,
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    PodDisruptionBudget,
+    PodGroup,
 )
 from argosy.kubernetes.watching import ChangeBatch, ObjectChange, ObjectWatch, WatchSettings
 from argosy.service.kubernetes.messages import waiting_message
@@ -52,15 +58,19 @@ def has_not_ended(pod: Pod) -> bool:
 
 
 class ClusterWatches:
-    """What a scheduler watches, each kind in a store of its own."""
+    """What a scheduler watches, each kind in a store of its own. Kinds of groups are watched if they are
+    served when the watches begin."""
 
     def __init__(self, client: KubernetesClient) -> None:
+        self._client = client
         self.nodes = ObjectWatch(client, NODES, settings=_PROMPT)
         self.pods = ObjectWatch(client, PODS, keeps=has_not_ended, settings=_PROMPT)
         self.namespaces = ObjectWatch(client, NAMESPACES, settings=_PROMPT)
         self.priority_classes = ObjectWatch(client, PRIORITY_CLASSES, settings=_PROMPT)
         self.volumes = ObjectWatch(client, PERSISTENT_VOLUMES, settings=_PROMPT)
         self.claims = ObjectWatch(client, PERSISTENT_VOLUME_CLAIMS, settings=_PROMPT)
+        self.budgets = ObjectWatch(client, POD_DISRUPTION_BUDGETS, settings=_PROMPT)
+        self.groups: list[ObjectWatch[Any]] = []
         self._stack = contextlib.AsyncExitStack()
 
     @property
@@ -71,10 +81,15 @@ class ClusterWatches:
             self.priority_classes,
             self.volumes,
             self.claims,
+            self.budgets,
+            *self.groups,
             self.pods,
         )
 
     async def __aenter__(self) -> ClusterWatches:
+        for kind in (POD_GROUPS, COSCHEDULING_GROUPS):
+            if await self._client.serves(kind):
+                self.groups.append(ObjectWatch(self._client, kind, settings=_PROMPT))
         for watch in self.all:
             await self._stack.enter_async_context(watch)
         return self
@@ -166,6 +181,8 @@ class KubernetesDriver:
             self._watches.namespaces: self._namespace_changed,
             self._watches.volumes: self._volume_changed,
             self._watches.claims: self._claim_changed,
+            self._watches.budgets: self._budget_changed,
+            **dict.fromkeys(self._watches.groups, self._group_changed),
             self._watches.pods: self._pod_changed,
         }
         self._tasks = [loop.create_task(self._follow(*feed)) for feed in feeds.items()]
@@ -241,6 +258,8 @@ class KubernetesDriver:
             self._pods.set_volume(volume)
         for claim in stores.claims.objects.values():
             self._pods.set_claim(claim)
+        self._pods.set_budgets(stores.budgets.objects.values())
+        self._pods.set_groups(each for watch in stores.groups for each in watch.objects.values())
         for pod in _bound_first(stores.pods.objects.values()):
             self._pods.set_pod(pod)
 
@@ -274,6 +293,18 @@ class KubernetesDriver:
         elif change.old is not None:
             self._pods.remove_claim(change.old.namespace, change.old.name)
 
+    def _budget_changed(self, change: ObjectChange[PodDisruptionBudget]) -> None:
+        if change.new is not None:
+            self._pods.set_budget(change.new)
+        elif change.old is not None:
+            self._pods.remove_budget(change.old.namespace, change.old.name)
+
+    def _group_changed(self, change: ObjectChange[PodGroup | CoschedulingGroup]) -> None:
+        if change.new is not None:
+            self._pods.set_group(change.new)
+        elif change.old is not None:
+            self._pods.remove_group(change.old)
+
     def _pod_changed(self, change: ObjectChange[Pod]) -> None:
         old, new = change.old, change.new
         if old is not None and (new is None or new.uid != old.uid):
@@ -305,17 +336,21 @@ class KubernetesDriver:
                 self._hear(report)
             self._tell(self._take_all)
         for job, explanation in world.take_explained().items():
-            tracked = self._pods.waits(job)
-            if tracked is None:
-                continue
-            message = waiting_message(
-                explanation,
-                len(self._pods.rulebook.nodes),
-                world.host.view.machine_name,
-                () if self._pods.heeds_wishes_of(tracked.pod) else described_wishes(tracked.pod),
-                self._pods.rulebook.reasons(tracked.needs),
-            )
-            self.writer.note_waiting(tracked.pod, message)
+            for tracked in self._pods.waits(job):
+                pod = tracked.pod
+                message = waiting_message(
+                    explanation,
+                    len(self._pods.rulebook.nodes),
+                    world.host.view.machine_name,
+                    () if self._pods.heeds_wishes_of(pod) else described_wishes(pod),
+                    self._pods.rulebook.reasons(tracked.needs),
+                    tracked.gang,
+                )
+                self.writer.note_waiting(pod, message)
+            if self._pods.is_short(job):
+                self._tell(lambda job=job: self._pods.found_short(job))  # type: ignore[misc]
+        if self._pods.has_unformed:
+            self._tell(lambda: None)
         self._pump()
 
     async def _look_again(self) -> None:
@@ -329,6 +364,8 @@ class KubernetesDriver:
                 self._queue_notes.write()
             if self._pods.has_places:
                 self._tell(self._pods.expire_places)
+            self._pods.tell_groups()
+            self._pump()
             if loop.time() - looked >= _KEPT_FOR:
                 looked = loop.time()
                 if self._pods.has_protected:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from argosy.kubernetes.objects import Pod
 from argosy.model.explanations import Why
-from argosy.model.jobs import Job, job_of
+from argosy.model.jobs import Job, index_of, job_of
 from argosy.model.machines import Machine
 from argosy.model.scenario import FleetEntry
 from argosy.service.kubernetes.placements import placement_annotations
@@ -39,7 +39,9 @@ class PodOverseer(ProcesslessRunner[None]):
         self._world: OverruledWorld | None = None
         #: Otherwise all pods are somebody else's.
         self.is_leading = True
-        self.pods = RelocatingCluster(self._current, self._is_ours, self._kind_of)
+        self.pods = RelocatingCluster(
+            self._current, self._is_ours, self._kind_of, self._obstacle_to_groups
+        )
         self.pods.heed_wishes(self._heeds_wishes)
 
     def connect(
@@ -66,6 +68,10 @@ class PodOverseer(ProcesslessRunner[None]):
         assert self._fleet is not None
         return self._fleet.kind_of(pod)
 
+    def _obstacle_to_groups(self, kind: str) -> str:
+        assert self._fleet is not None
+        return self._fleet.obstacle_to_groups(kind)
+
     # As the world's overseer.
 
     def fleet(self, entries: tuple[FleetEntry, ...]) -> tuple[FleetEntry, ...]:
@@ -76,14 +82,17 @@ class PodOverseer(ProcesslessRunner[None]):
     def begin(self, world: OverruledWorld) -> None:
         self._world = world
         world.projection.keeps_choices = self.annotates
-        self.pods.recover([row.job.id for row in world.open_rows()], world.claimed_machines())
+        known = {row.job.id: row.job.tasks for row in world.open_rows()}
+        self.pods.recover(known, world.claimed_machines())
 
     def oversee(self, world: OverruledWorld, orders: Sequence[StartOrder | StopOrder]) -> None:
         for order in orders:
-            job = world.host.jobs.job(job_of(order.task)).id
+            job, index = world.host.jobs.job(job_of(order.task)).id, index_of(order.task)
             if isinstance(order, StopOrder):
-                self.pods.pushed_off(job, order.why)
-            elif not self.pods.claimed(job, world.host.view.machine_name(order.machine)):
+                self.pods.pushed_off(job, order.why, index)
+                continue
+            node = world.host.view.machine_name(order.machine)
+            if not self.pods.claimed(job, node, index):
                 world.refuse(order.task, order.incarnation, Why.FILTERED)
         self.pods.follow_up()
 
@@ -92,7 +101,7 @@ class PodOverseer(ProcesslessRunner[None]):
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
         if self.annotates:
             self._annotate(job.id, index, machine.name)
-        if self.pods.launch(number, job.id):
+        if self.pods.launch(number, job.id, index):
             self.wake()
         else:
             self._soon(lambda: self._ended(number, GONE))

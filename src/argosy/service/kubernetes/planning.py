@@ -14,8 +14,8 @@ import msgspec
 
 from argosy.kubernetes.client import KubernetesClient
 from argosy.kubernetes.connection import Connection
-from argosy.kubernetes.kinds import PODS, without_nulls
-from argosy.kubernetes.objects import Pod
+from argosy.kubernetes.kinds import COSCHEDULING_GROUPS, POD_GROUPS, PODS, without_nulls
+from argosy.kubernetes.objects import CoschedulingGroup, Pod, PodGroup
 from argosy.model.errors import ArgosyError
 from argosy.service.kubernetes.driver import ClusterWatches
 from argosy.service.kubernetes.shadow.engine import ShadowedEngine
@@ -98,6 +98,22 @@ def pods_of(
     return found
 
 
+def groups_of(documents: Iterable[Any], namespace: str) -> list[PodGroup | CoschedulingGroup]:
+    """The PodGroups among the objects, whether or not the cluster serves such."""
+    found: list[PodGroup | CoschedulingGroup] = []
+    for document in _flat(documents):
+        for kind in (POD_GROUPS, COSCHEDULING_GROUPS):
+            if (document.get("apiVersion"), document["kind"]) != (kind.api_version, "PodGroup"):
+                continue
+            metadata = {"namespace": namespace, **(document.get("metadata") or {})}
+            text = msgspec.json.encode(without_nulls({**document, "metadata": metadata}))
+            try:
+                found.append(kind.decode(text))
+            except msgspec.ValidationError as error:
+                raise ManifestError(f"PodGroup {metadata.get('name')}: {error}") from None
+    return found
+
+
 def _flat(documents: Iterable[Any]) -> Iterator[Any]:
     for document in documents:
         if isinstance(document, dict) and document.get("kind") == "List":
@@ -148,7 +164,7 @@ async def plan_pods(
             entry, watches, directory, PlacementRecord(now), lambda uid: now, lambda line: None
         )
         stack.push_async_callback(engine.close)
-        _show_cluster(engine, watches)
+        _show_cluster(engine, watches, groups_of(documents, namespace))
         engine.start()
         for each in asked:
             engine.show(each.pod, is_fixed=False)
@@ -158,7 +174,11 @@ async def plan_pods(
         return PodPlan(engine.name, planned, tuple(gone))
 
 
-def _show_cluster(engine: ShadowedEngine, watches: ClusterWatches) -> None:
+def _show_cluster(
+    engine: ShadowedEngine,
+    watches: ClusterWatches,
+    groups: Iterable[PodGroup | CoschedulingGroup],
+) -> None:
     def known(pods: Any) -> None:
         for namespace in watches.namespaces.objects.values():
             pods.set_namespace(namespace)
@@ -168,6 +188,12 @@ def _show_cluster(engine: ShadowedEngine, watches: ClusterWatches) -> None:
             pods.set_volume(volume)
         for claim in watches.claims.objects.values():
             pods.set_claim(claim)
+        pods.set_budgets(watches.budgets.objects.values())
+        for watch in watches.groups:
+            for group in watch.objects.values():
+                pods.set_group(group)
+        for group in groups:
+            pods.set_group(group)
 
     engine.tell(known)
     for pod in watches.pods.objects.values():

@@ -61,6 +61,17 @@ class PodFleet:
         kind = kind_of(pod)
         return kind if kind in self._taken else self._default
 
+    def obstacle_to_groups(self, kind: str) -> str:
+        """Why jobs of this kind cannot be placed all or none; empty if they can."""
+        for entry in self.entries:
+            engine = find_engine(entry.engine)
+            if kind in entry.takes.kinds and not engine.capabilities.gang:
+                return (
+                    f"engine {entry.engine} of scheduler {entry.name} places pods one by one: "
+                    "it cannot schedule groups"
+                )
+        return ""
+
 
 def _settled(entry: FleetEntry) -> dict[str, Any]:
     """The settings of an entry. Pods that run stay where they are unless it says otherwise: moving one

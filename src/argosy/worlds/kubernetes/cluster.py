@@ -7,7 +7,7 @@ bound counts where it is, whoever bound it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from argosy.kubernetes.objects import (
@@ -18,8 +18,8 @@ from argosy.kubernetes.objects import (
     Pod,
 )
 from argosy.model.explanations import Why
+from argosy.worlds.kubernetes.budgeted_pods import BudgetedPods
 from argosy.worlds.kubernetes.node_machines import rules_of_node
-from argosy.worlds.kubernetes.placed_pods import PlacedPods
 from argosy.worlds.kubernetes.pod_jobs import exit_code_of, has_ended
 from argosy.worlds.kubernetes.priorities import Precedences
 from argosy.worlds.kubernetes.rulebook import describe_obstacle
@@ -28,7 +28,6 @@ from argosy.worlds.kubernetes.tracked import (
     PLACED,
     UNDECIDED,
     UNTOLD,
-    EvictOrder,
     NominateOrder,
     PodState,
     TrackedPod,
@@ -39,8 +38,8 @@ from argosy.worlds.kubernetes.unsupported import TOO_MANY_RESOURCES, obstacles_t
 MOST_REFUSALS: Final = 5
 
 
-class PodCluster(PlacedPods):
-    """All that is told of a cluster, and what becomes of it."""
+class PodCluster(BudgetedPods):
+    """All that is known of the cluster, with its inputs and outputs."""
 
     # What the API says.
 
@@ -134,6 +133,7 @@ class PodCluster(PlacedPods):
                 return
             tracked = self.pods[pod.uid] = TrackedPod(pod, self._shapes.of(pod))
         before, tracked.pod = tracked.pod, pod
+        self._join(tracked)
         if has_changed(before, pod):
             self._renew(tracked)
         if pod.spec.node_name:
@@ -158,7 +158,12 @@ class PodCluster(PlacedPods):
     # How pods come and go.
 
     def _seen_on_node(self, tracked: TrackedPod, before: Pod) -> None:
-        node = tracked.pod.spec.node_name
+        node, gang = tracked.pod.spec.node_name, tracked.gang
+        if gang is not None:
+            gang.able.pop(tracked.uid, None)
+            self._unformed[gang] = None
+            if gang.is_placing(tracked):
+                self._break_up(gang, without=tracked)
         if tracked.state is PodState.LEAVING:
             return
         if tracked.node == node and tracked.job:
@@ -185,10 +190,11 @@ class PodCluster(PlacedPods):
         if tracked.shape is before:
             return
         if tracked.state is PodState.WAITING:
-            self._cancel(tracked)
-            self._submit(tracked)
+            self._submit_anew(tracked)
+        elif tracked.gang is not None and tracked.gang.is_placing(tracked):
+            self._break_up(tracked.gang)
         elif tracked.state is PodState.BOUND and tracked.request != before.request:
-            self._adopt_anew(tracked)
+            self._adopt_anew([tracked])
             self._release_held(tracked.node)
         elif tracked.node:
             self._count_anew(tracked)
@@ -198,18 +204,38 @@ class PodCluster(PlacedPods):
         pod = tracked.pod
         if pod.spec.scheduling_gates:
             return
-        tracked.obstacle = obstacles_to_scheduling(pod, self._known_volumes)
-        if not tracked.obstacle and not self.know_resources(tracked.request):
-            tracked.obstacle = TOO_MANY_RESOURCES
-        if tracked.obstacle:
+        obstacle = obstacles_to_scheduling(pod, self._known_volumes)
+        if not obstacle and not self.know_resources(tracked.request):
+            obstacle = TOO_MANY_RESOURCES
+        if obstacle:
+            tracked.obstacle = obstacle
             self.refused.append(tracked)
+            if tracked.gang is not None:
+                tracked.gang.able.pop(tracked.uid, None)
+        elif tracked.gang is not None:
+            self._await_others(tracked, tracked.gang)
+        else:
+            tracked.obstacle = ""
+            self._submit(tracked)
+
+    def _submit_anew(self, tracked: TrackedPod) -> None:
+        """A pod that waits needs another job, or its group does."""
+        gang = tracked.gang
+        if gang is not None and gang.is_placing(tracked):
+            self._break_up(gang)
             return
-        self._submit(tracked)
+        self._cancel(tracked)
+        if gang is not None:
+            self._await_others(tracked, gang)
+        else:
+            self._submit(tracked)
 
     def _over(self, tracked: TrackedPod, pod: Pod) -> None:
         """The pod has ended, and its node is free of it, though the object is still there."""
         tracked.pod = pod
         status = 0 if pod.status.phase == "Succeeded" else exit_code_of(pod)
+        if tracked.gang is not None and status == 0:
+            tracked.gang.succeeded += 1
         self._end(tracked, status, "" if status == 0 else (pod.status.reason or "failed"))
         self._drop(tracked)
 
@@ -222,6 +248,7 @@ class PodCluster(PlacedPods):
 
     def _drop(self, tracked: TrackedPod) -> None:
         """Nothing is left of the pod."""
+        self._leave(tracked)
         node = tracked.node
         self.pods.pop(tracked.uid, None)
         self._homeless[tracked.pod.spec.node_name].pop(tracked.uid, None)
@@ -234,22 +261,11 @@ class PodCluster(PlacedPods):
             self._release_held(node)
             self._unclamp(node)
 
-    # Room on nodes.
-
-    def _release_held(self, node: str) -> None:
-        self.second_looks.note([node])
-        for uid in list(self._held.get(node, ())):
-            tracked = self.pods[uid]
-            if not self._room.fits(node, tracked.request):
-                return
-            del self._held[node][uid]
-            self._bind(tracked)
-
     # What the world decides.
 
-    def claimed(self, job: str, node: str) -> bool:
+    def claimed(self, job: str, node: str, index: int = 0) -> bool:
         """A scheduler has chosen a node for a pod; returns whether it may go there."""
-        tracked = self._index.of_job(job)
+        tracked = self._index.of_job(job, index)
         if tracked is None or tracked.state is not PodState.WAITING:
             return True
         obstacle = self.rulebook.forbidding(tracked.needs, node)
@@ -264,41 +280,50 @@ class PodCluster(PlacedPods):
         self.rulebook.put(tracked.uid, tracked.needs, node)
         return True
 
-    def pushed_off(self, job: str, why: Why) -> None:
+    def pushed_off(self, job: str, why: Why, index: int = 0) -> None:
         """A pod has lost its node, by a decision or because it was refused."""
-        tracked = self._index.of_job(job)
+        tracked = self._index.of_job(job, index)
         if tracked is None:
             return
         if tracked.state in (PodState.CLAIMED, PodState.HELD):
             self._undo_claim(tracked)
             tracked.state = PodState.WAITING
             self._index.take_try(tracked)
+            if tracked.gang is not None and tracked.gang.is_placing(tracked):
+                self._broken[tracked.gang] = None
         elif tracked.state in (PodState.BINDING, PodState.BOUND):
-            self._cancelled.append(tracked.job)
+            self._cancelled.append((tracked.job, tracked.index))
             if tracked.node in self.rulebook.nodes:
                 tracked.state = PodState.LEAVING
-                self.orders.append(EvictOrder(tracked.pod, why))
+                self._leaving.append((tracked, why))
         if why in UNTOLD and tracked.state is PodState.WAITING:
             self._stale.append(tracked)
 
     def follow_up(self) -> None:
         """What the last decisions entail for jobs: to be called after each of them."""
         cancelled, self._cancelled = self._cancelled, []
-        for job in cancelled:
-            tracked = self._index.of_job(job)
+        for task in cancelled:
+            tracked = self._index.of_job(*task)
             if tracked is not None:
                 self._cancel(tracked)
+        self._order_evictions()
+        for gang in list(self._broken):
+            self._break_up(gang)
         stale, self._stale = self._stale, []
         for tracked in stale:
             if not tracked.job or tracked.state is not PodState.WAITING:
                 continue
+            if tracked.refusals < MOST_REFUSALS:
+                self._submit_anew(tracked)
+                continue
+            # A scheduler that insists on a node that is forbidden must not keep the others waiting.
+            tracked.refusals = 0
+            if tracked.gang is not None and tracked.gang.is_placing(tracked):
+                self._rest(tracked.gang, tracked.obstacle)
+                continue
             self._cancel(tracked)
-            if tracked.refusals >= MOST_REFUSALS:
-                # A scheduler that insists on a node that is forbidden must not keep the others waiting.
-                tracked.state, tracked.refusals = PodState.OUTSIDE, 0
-                self._resting.append(tracked)
-            else:
-                self._submit(tracked)
+            tracked.state = PodState.OUTSIDE
+            self._resting.append(tracked)
         self.flush()
 
     def look_again(self) -> None:
@@ -308,10 +333,10 @@ class PodCluster(PlacedPods):
         for tracked in resting:
             if tracked.uid in self.pods and tracked.state is PodState.OUTSIDE:
                 self._consider(tracked)
+        self._wake_gangs()
         if self.second_looks.are_due:
             for tracked in self.second_looks.take(self._queued()):
-                self._cancel(tracked)
-                self._submit(tracked)
+                self._submit_anew(tracked)
 
     def _queued(self) -> dict[str, str]:
         """The nodes in whose queues jobs wait; each of these deserves a second look as well."""
@@ -322,23 +347,23 @@ class PodCluster(PlacedPods):
                 self.waits(job)
         return queues
 
-    def waits(self, job: str) -> TrackedPod | None:
-        """There is no node for the pod of this job, or none with room. Returns it if it is still so."""
-        tracked = self._index.of_job(job)
-        if tracked is None or tracked.state is not PodState.WAITING:
-            return None
-        self.second_looks.add(tracked)
-        return tracked
+    def waits(self, job: str) -> list[TrackedPod]:
+        """There is no node for the pods of this job, or none with room. Returns those of which it is
+        still so."""
+        waiting = [each for each in self._index.all_of_job(job) if each.state is PodState.WAITING]
+        for tracked in waiting:
+            self.second_looks.add(tracked)
+        return waiting
 
-    def launch(self, number: int, job: str) -> bool:
+    def launch(self, number: int, job: str, index: int = 0) -> bool:
         """A try begins: the pod is bound as soon as there is room. False if there is no such pod."""
-        tracked = self._index.of_job(job)
+        tracked = self._index.of_job(job, index)
         if tracked is None:
             return False
         self._index.give_try(tracked, number)
         if tracked.state is PodState.CLAIMED:
             if self._room.fits(tracked.node, tracked.request):
-                self._bind(tracked)
+                self._bind_ready(tracked)
             else:
                 tracked.state = PodState.HELD
                 self._held[tracked.node][tracked.uid] = None
@@ -368,46 +393,16 @@ class PodCluster(PlacedPods):
             self._world().refuse_try(number, Why.STALE)
         self._release_held(node)
 
-    def eviction_failed(self, uid: str) -> None:
-        """A budget keeps a pod that was to leave: it counts again, nobody preempts it for now, and who
-        was to take its place looks on."""
-        tracked = self.pods.get(uid)
-        if tracked is None or tracked.state is not PodState.LEAVING:
-            return
-        giving_way = []
-        for other in list(self._held.pop(tracked.node, ())):
-            waiting = self.pods[other]
-            waiting.state = PodState.CLAIMED
-            if waiting.number is not None:
-                giving_way.append(waiting.number)
-        number = self._index.take_try(tracked)
-        tracked.is_protected = True
-        self._protected[uid] = None
-        self._adopt_anew(tracked, giving_way)
-        self._world().settle()
-        if number is not None:
-            self._world().gone(number)
+    def of_job(self, job: str, index: int = 0) -> TrackedPod | None:
+        return self._index.of_job(job, index)
 
-    def forget_budgets(self) -> None:
-        """To be called now and then: pods that budgets have kept may be told to leave again."""
-        protected, self._protected = self._protected, {}
-        for uid in protected:
-            tracked = self.pods.get(uid)
-            if tracked is not None:
-                tracked.is_protected = False
-                if tracked.state is PodState.BOUND:
-                    self._adopt_anew(tracked)
-
-    @property
-    def has_protected(self) -> bool:
-        return bool(self._protected)
-
-    def of_job(self, job: str) -> TrackedPod | None:
-        return self._index.of_job(job)
+    def all_of_job(self, job: str) -> list[TrackedPod]:
+        return list(self._index.all_of_job(job))
 
     @property
     def needs_look(self) -> bool:
-        return bool(self._resting) or self.second_looks.are_due
+        is_resting = self._resting or self._resting_gangs or self._unformed
+        return bool(is_resting) or self.second_looks.are_due
 
     def has_try(self, number: int) -> bool:
         return self._index.of_try(number) is not None
@@ -417,10 +412,10 @@ class PodCluster(PlacedPods):
         tracked = self._index.of_try(number)
         return tracked is not None and tracked.state is PodState.LEAVING
 
-    def recover(self, known: Collection[str], claims: Mapping[str, str]) -> None:
-        """The world has been built anew, before it has decided anything: it knows only these jobs, and
-        which of them have a machine. What is bound, or about to be, stays where it is; all else is
-        decided anew."""
+    def recover(self, known: Mapping[str, int], claims: Mapping[tuple[str, int], str]) -> None:
+        """The world has been built anew, before it has decided anything: it knows only these jobs, with
+        so many tasks each, and which of the tasks have a machine. What is bound, or about to be, stays
+        where it is; all else is decided anew."""
         world = self._world()
         for name, node in self.rulebook.nodes.items():
             if world.has_machine(name):
@@ -428,15 +423,17 @@ class PodCluster(PlacedPods):
             else:
                 world.add_machine(self.machine_of(node))
         self.rulebook.mark_all()
-        for job in self._cancelled:
-            if (cancelled := self._index.of_job(job)) is not None:
+        for task in self._cancelled:
+            if (cancelled := self._index.of_job(*task)) is not None:
                 self._index.take_job(cancelled)
         self._cancelled, self._fresh = [], []
+        self._recover_gangs()
         lost = []
         for tracked in self.pods.values():
             if not tracked.job:
                 continue
-            has_claim = bool(tracked.node) and claims.get(tracked.job) == tracked.node
+            machine = claims.get((tracked.job, tracked.index))
+            has_claim = bool(tracked.node) and machine == tracked.node
             is_placed = tracked.state in PLACED
             if tracked.state in (PodState.CLAIMED, PodState.HELD) and not has_claim:
                 self._undo_claim(tracked)
@@ -444,9 +441,10 @@ class PodCluster(PlacedPods):
             if tracked.job not in known or (is_placed and not has_claim):
                 self._index.take_job(tracked)
                 lost.append(tracked)
-        for job in known:
-            if self._index.of_job(job) is None:
-                world.cancel(job)
+        for job, tasks in known.items():
+            mine = {each.index for each in self._index.all_of_job(job)}
+            if len(mine) < tasks:
+                world.cancel(job, [index for index in range(tasks) if index not in mine])
         # Those with a node first: what is submitted is decided on at once.
         for tracked in sorted(lost, key=lambda each: each.state not in PLACED):
             if tracked.state in PLACED:
@@ -454,6 +452,8 @@ class PodCluster(PlacedPods):
                 self.rulebook.leave(tracked.uid)
                 self._adopt(tracked, tracked.node)
                 tracked.state = state
+            elif tracked.gang is not None:
+                self._await_others(tracked, tracked.gang)
             else:
                 self._submit(tracked)
         self.flush()

@@ -9,7 +9,7 @@ Only pods that somebody makes anew are moved: those with a controller, and those
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -67,8 +67,9 @@ class RelocatingCluster(PodCluster):
         world: Callable[[], PodWorld],
         is_ours: Callable[[Pod], bool],
         route: Callable[[Pod], str] = kind_of,
+        obstacle_to_groups: Callable[[str], str] = lambda kind: "",
     ) -> None:
-        super().__init__(world, is_ours, route)
+        super().__init__(world, is_ours, route, obstacle_to_groups)
         #: By the job that keeps the room.
         self._places: dict[str, KeptPlace] = {}
         self._given_up: list[str] = []
@@ -79,14 +80,14 @@ class RelocatingCluster(PodCluster):
     def has_places(self) -> bool:
         return bool(self._places)
 
-    def pushed_off(self, job: str, why: Why) -> None:
-        tracked = self._index.of_job(job)
+    def pushed_off(self, job: str, why: Why, index: int = 0) -> None:
+        tracked = self._index.of_job(job, index)
         if tracked is None and job in self._places:
             if why is not Why.MOVED:
                 self._give_up(job)
             return
         if tracked is None or why is not Why.MOVED or not self._can_move(tracked):
-            super().pushed_off(job, why)
+            super().pushed_off(job, why, index)
             return
         self._index.take_job(tracked)
         tracked.state = PodState.LEAVING
@@ -94,20 +95,23 @@ class RelocatingCluster(PodCluster):
         self._places[job] = KeptPlace(tracked.uid, _maker(tracked.pod), tracked.request)
 
     def _can_move(self, tracked: TrackedPod) -> bool:
+        """Its own job keeps the room, so a pod that shares one with others is only evicted."""
+        if self._index.has_others(tracked):
+            return False
         is_there = tracked.state in (PodState.BINDING, PodState.BOUND)
         return is_there and tracked.node in self.rulebook.nodes and may_move(tracked.pod)
 
-    def claimed(self, job: str, node: str) -> bool:
+    def claimed(self, job: str, node: str, index: int = 0) -> bool:
         place = self._places.get(job)
         if place is None:
-            return super().claimed(job, node)
+            return super().claimed(job, node, index)
         place.node = node
         return True
 
-    def launch(self, number: int, job: str) -> bool:
+    def launch(self, number: int, job: str, index: int = 0) -> bool:
         place = self._places.get(job)
         if place is None:
-            return super().launch(number, job)
+            return super().launch(number, job, index)
         place.number = number
         return True
 
@@ -141,7 +145,7 @@ class RelocatingCluster(PodCluster):
         tracked.state, tracked.node = PodState.CLAIMED, place.node
         job = self._job(tracked, tracked.request)
         self._index.give_job(tracked, job.id)
-        refusal = self._world().adopt(job, place.node, KUBERNETES, replacing=kept)
+        [refusal] = self._world().adopt([(job, place.node)], KUBERNETES, replaced=[(kept, 0)])
         if refusal is not None:
             self._index.take_job(tracked)
             self._undo_claim(tracked)
@@ -177,7 +181,7 @@ class RelocatingCluster(PodCluster):
                 del self._places[job]
                 self._world().cancel(job)
 
-    def recover(self, known: Collection[str], claims: Mapping[str, str]) -> None:
+    def recover(self, known: Mapping[str, int], claims: Mapping[tuple[str, int], str]) -> None:
         # Jobs that are no pod's are cancelled, and so are those that kept room.
         self._places, self._given_up = {}, []
         super().recover(known, claims)

@@ -1,4 +1,4 @@
-"""Pods with jobs in the world, and the claims of those that have a node."""
+"""Where pods are: their jobs in the world, their claims, and the room they take."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from typing import Final
 
 import msgspec
 
-from argosy.kubernetes.objects import (
-    Node,
-    Pod,
-)
+from argosy.kubernetes.objects import Node, Pod
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
@@ -71,7 +68,8 @@ class PlacedPods:
         self._accounted = AccountedResources()
         #: Jobs that are new, and not submitted yet.
         self._fresh: list[Job] = []
-        self._cancelled: list[str] = []
+        #: Tasks that lost their machines for good.
+        self._cancelled: list[tuple[str, int]] = []
         self._stale: list[TrackedPod] = []
         self._protected: dict[str, None] = {}
         self._resting: list[TrackedPod] = []
@@ -105,39 +103,55 @@ class PlacedPods:
                 self._world().fit_machine(node.name, capacity)
         return new is not None
 
-    def _adopt(self, tracked: TrackedPod, node: str, instead_of: Sequence[int] = ()) -> None:
-        """The pod is on the node, whoever put it there; tries `instead_of` which it is do not start."""
-        world = self._world()
-        self.know_resources(tracked.request)
-        tracked.state, tracked.node = PodState.BOUND, node
-        self._take_room(tracked)
-        self.rulebook.put(tracked.uid, tracked.needs, node)
-        job = self._job(tracked, tracked.request)
-        refusal = world.adopt(job, node, KUBERNETES, instead_of)
-        if refusal is not None:
-            # The node is overcommitted: the pod gets what is left.
-            least = least_of(tracked.request, world.free_on(node))
-            job = self._job(tracked, least)
-            refusal = world.adopt(job, node, KUBERNETES)
-            self._clamped[node][tracked.uid] = None
-        if refusal is None:
-            self._index.give_job(tracked, job.id)
+    def _adopt(self, tracked: TrackedPod, node: str) -> None:
+        """The pod is on the node, whoever put it there."""
+        tracked.node = node
+        self._adopt_all([tracked])
 
-    def _adopt_anew(self, tracked: TrackedPod, instead_of: Sequence[int] = ()) -> None:
-        """A pod that is on its node needs another job there."""
-        self.rulebook.leave(tracked.uid)
-        self._cancel(tracked)
-        self._adopt(tracked, tracked.node, instead_of)
+    def _adopt_anew(
+        self, pods: Sequence[TrackedPod], instead_of: Sequence[tuple[str, int]] = ()
+    ) -> None:
+        """Pods that are on their nodes need other jobs there; tasks `instead_of` which they are there do
+        not start."""
+        self._submit_fresh()
+        replaced = []
+        for tracked in pods:
+            self.rulebook.leave(tracked.uid)
+            index = tracked.index
+            if job := self._index.take_job(tracked):
+                replaced.append((job, index))
+        self._adopt_all(pods, instead_of, replaced)
+
+    def _adopt_all(
+        self,
+        pods: Sequence[TrackedPod],
+        instead_of: Sequence[tuple[str, int]] = (),
+        replaced: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        world, jobs = self._world(), []
+        for tracked in pods:
+            self.know_resources(tracked.request)
+            tracked.state = PodState.BOUND
+            self._take_room(tracked)
+            self.rulebook.put(tracked.uid, tracked.needs, tracked.node)
+            jobs.append((self._job(tracked, tracked.request), tracked.node))
+        refusals = world.adopt(jobs, KUBERNETES, instead_of, replaced)
+        for tracked, (job, node), refusal in zip(pods, jobs, refusals, strict=True):
+            if refusal is not None:
+                # The node is overcommitted: the pod gets what is left.
+                least = least_of(tracked.request, world.free_on(node))
+                job = self._job(tracked, least)
+                [refusal] = world.adopt([(job, node)], KUBERNETES)
+                self._clamped[node][tracked.uid] = None
+            if refusal is None:
+                self._index.give_job(tracked, job.id)
 
     def _job(self, tracked: TrackedPod, request: Resources) -> Job:
         pod = tracked.pod
-        base = f"{pod.namespace}.{pod.name}"
-        name, number = base, 1
+        name = f"{pod.namespace}.{pod.name}"
         # A name that the server has made up does not come again, except for what the world has seen.
-        is_new = bool(pod.metadata.generate_name) and not tracked.required
-        while not is_new and self._world().job_seq(name) is not None:
-            number += 1
-            name = f"{base}~{number}"
+        if not pod.metadata.generate_name or tracked.required:
+            name = self._new_name(name)
         requires = tracked.required = dict(tracked.needs.attributes)
         job = job_of_pod(
             pod,
@@ -150,19 +164,28 @@ class PlacedPods:
         )
         return msgspec.structs.replace(job, precedence=HIGHEST) if tracked.is_protected else job
 
+    def _new_name(self, base: str) -> str:
+        name, number = base, 1
+        while self._world().job_seq(name) is not None:
+            number += 1
+            name = f"{base}~{number}"
+        return name
+
     def _submit(self, tracked: TrackedPod) -> None:
-        world = self._world()
         job = self._job(tracked, tracked.request)
         tracked.state = PodState.WAITING
         self._index.give_job(tracked, job.id)
         self._fresh.append(job)
-        if not tracked.needs.is_plain or self.rulebook.is_counted(tracked.needs.counted):
+        if self._matters(tracked):
             # The next pod is decided on with this one in its place.
-            self.flush()
-            world.settle()
+            self._submit_fresh()
+            self._world().settle()
 
-    def flush(self) -> None:
-        """Submits what is new: to be called after changes."""
+    def _matters(self, tracked: TrackedPod) -> bool:
+        """Whether other pods matter to the pod, or it to them."""
+        return not tracked.needs.is_plain or self.rulebook.is_counted(tracked.needs.counted)
+
+    def _submit_fresh(self) -> None:
         if self._fresh:
             fresh, self._fresh = self._fresh, []
             self._world().submit_all(fresh)
@@ -183,10 +206,11 @@ class PlacedPods:
         tracked.node = ""
 
     def _cancel(self, tracked: TrackedPod) -> None:
+        indices = [tracked.index] if self._index.has_others(tracked) else None
         job = self._index.take_job(tracked)
         if job:
-            self.flush()
-            self._world().cancel(job)
+            self._submit_fresh()
+            self._world().cancel(job, indices)
 
     def _end_try(self, tracked: TrackedPod) -> None:
         number = self._index.take_try(tracked)
@@ -198,7 +222,7 @@ class PlacedPods:
         for uid in list(self._clamped.pop(node, ())):
             tracked = self.pods.get(uid)
             if tracked is not None and tracked.state is PodState.BOUND:
-                self._adopt_anew(tracked)
+                self._adopt_anew([tracked])
 
     def _take_room(self, tracked: TrackedPod) -> None:
         if not tracked.takes_room:

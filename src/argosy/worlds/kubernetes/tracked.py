@@ -22,13 +22,12 @@ class PodWorld(Protocol):
     def submit_all(self, jobs: Iterable[Job]) -> None: ...
     def adopt(
         self,
-        job: Job,
-        machine: str,
+        jobs: Sequence[tuple[Job, str]],
         by: str,
-        instead_of: Sequence[int] = (),
-        replacing: str = "",
-    ) -> Refusal | None: ...
-    def cancel(self, name: str) -> int: ...
+        instead_of: Sequence[tuple[str, int]] = (),
+        replaced: Sequence[tuple[str, int]] = (),
+    ) -> list[Refusal | None]: ...
+    def cancel(self, name: str, indices: Sequence[int] | None = None) -> int: ...
     def settle(self) -> None: ...
     def job_seq(self, name: str) -> int | None: ...
     def finish(self, number: int, status: int, reason: str) -> None: ...
@@ -84,8 +83,9 @@ class TrackedPod(msgspec.Struct):
     pod: Pod
     shape: PodShape
     state: PodState = PodState.OUTSIDE
-    #: Its job in the world; empty if it has none.
+    #: Its job in the world, and which of its tasks it is; empty if it has none.
     job: str = ""
+    index: int = 0
     #: Where it is, or is going.
     node: str = ""
     #: The number of its try.
@@ -101,6 +101,8 @@ class TrackedPod(msgspec.Struct):
     is_protected: bool = False
     #: What its binding tells of the decision.
     annotations: dict[str, str] = {}
+    #: The group with which it is scheduled, if it belongs to one.
+    gang: PodGang | None = None
 
     @property
     def needs(self) -> PodNeeds:
@@ -113,6 +115,38 @@ class TrackedPod(msgspec.Struct):
     @property
     def uid(self) -> str:
         return self.pod.uid
+
+
+class GroupName(msgspec.Struct, frozen=True):
+    """`api` is the API group whose PodGroups say how large the group is; empty if labels do."""
+
+    api: str
+    namespace: str
+    name: str
+
+
+class PodGang:
+    """Pods that belong to a group. Those that are placed `together` have one job; none of them is bound
+    before all can be."""
+
+    def __init__(self, name: GroupName) -> None:
+        self.name = name
+        self.members: dict[str, TrackedPod] = {}
+        #: Members that wait outside for others, though nothing else stands in their way.
+        self.able: dict[str, TrackedPod] = {}
+        self.together: dict[str, TrackedPod] = {}
+        self.job = ""
+        #: Those of `together` whose nodes have room.
+        self.ready: set[str] = set()
+        #: Pods that have ended well: they count, though they are gone.
+        self.succeeded = 0
+        #: For how many looks it rests, and how often in a row it had to.
+        self.rest = 0
+        self.failures = 0
+
+    def is_placing(self, tracked: TrackedPod) -> bool:
+        """Whether others are to be bound together with the pod."""
+        return tracked.uid in self.together
 
 
 class BindOrder(msgspec.Struct, frozen=True):

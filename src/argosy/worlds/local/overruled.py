@@ -19,10 +19,11 @@ from argosy.host.protocols import Deliberator
 from argosy.host.setup import HostSetup
 from argosy.model.errors import UnknownName
 from argosy.model.explanations import Explanation, Refusal, Why
-from argosy.model.jobs import Job, index_of, job_of
+from argosy.model.jobs import Job, index_of, job_of, task_number
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import FleetEntry
+from argosy.model.tasks import task_numbers
 from argosy.model.transactions import RelabelMachine, ResizeMachine
 from argosy.worlds.local.store import LocalStore
 from argosy.worlds.local.turn import (
@@ -142,33 +143,39 @@ class OverruledWorld(LocalWorld):
 
     def adopt(
         self,
-        job: Job,
-        machine: str,
+        jobs: Sequence[tuple[Job, str]],
         by: str,
-        instead_of: Sequence[int] = (),
-        replacing: str = "",
-    ) -> Refusal | None:
-        """A job of one task that runs already. Returns why there is no room for it. Tries `instead_of`
-        which it is there do not start, the job that it is `replacing` is cancelled, and nothing is
-        decided until it has their place."""
-        self._check_new(job)
+        instead_of: Sequence[tuple[str, int]] = (),
+        replaced: Sequence[tuple[str, int]] = (),
+    ) -> list[Refusal | None]:
+        """Jobs of one task that run already, each with its machine. Returns why there is no room for
+        those for which there is none. Tasks `instead_of` which they are there, by job and index, do not
+        start, and tasks that are `replaced` end; nothing is decided until the jobs have their places."""
+        for job, _ in jobs:
+            self._check_new(job)
         self.settle()
-        for number in instead_of:
-            live = self.tries.get(number)
-            if live is not None:
-                self.refuse(live.task, live.incarnation, Why.STALE)
-        if replacing:
-            self.host.cancel(self._open_row(replacing).number, None)
-        refusal = self.host.place(job, self.machine_number(machine), by, _BIND)
-        if refusal is None:
-            self._added(job, None)
-        return refusal
+        self._fold()
+        for name, index in replaced:
+            number = self.projection.by_id[name].number
+            self.host.cancel(number, task_numbers(number, [index]))
+        for name, index in instead_of:
+            row = self.projection.by_id.get(name)
+            task = None if row is None else task_number(row.number, index)
+            if task is not None and self.host.cell.machine_of(task) is not None:
+                self.refuse(task, self.host.runtime.incarnation(task), Why.STALE)
+        refusals = []
+        for job, machine in jobs:
+            refusal = self.host.place(job, self.machine_number(machine), by, _BIND)
+            if refusal is None:
+                self._added(job, None)
+            refusals.append(refusal)
+        return refusals
 
-    def claimed_machines(self) -> dict[str, str]:
-        """Of jobs whose tasks have a machine, the machine of each."""
-        names = self.projection.machines
+    def claimed_machines(self) -> dict[tuple[str, int], str]:
+        """Of tasks that have a machine, by job and index, the machine of each."""
+        names, jobs = self.projection.machines, self.host.jobs
         return {
-            self.host.jobs.job(job_of(live.task)).id: names[live.machine].name
+            (jobs.job(job_of(live.task)).id, index_of(live.task)): names[live.machine].name
             for live in self.tries.values()
         }
 

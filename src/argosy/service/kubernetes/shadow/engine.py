@@ -149,8 +149,12 @@ class ShadowedEngine:
         explanation = self._explained.get(uid)
         if explanation is None:
             return ""
-        nodes = len(self.pods.rulebook.nodes)
-        return waiting_message(explanation, nodes, self._world.host.view.machine_name)
+        return waiting_message(
+            explanation,
+            len(self.pods.rulebook.nodes),
+            self._world.host.view.machine_name,
+            gang=None if tracked is None else tracked.gang,
+        )
 
     def _as_if(self, pod: Pod) -> Pod:
         node = self._nodes.get(pod.uid, "")
@@ -188,7 +192,10 @@ class ShadowedEngine:
 
     def _turn_ended(self, seconds: float) -> None:
         for job, explanation in self._world.take_explained().items():
-            tracked = self.pods.waits(job)
-            if tracked is not None:
+            for tracked in self.pods.waits(job):
                 self._explained[tracked.uid] = explanation
+            if self.pods.is_short(job):
+                self.tell(lambda pods, job=job: pods.found_short(job))  # type: ignore[misc]
+        if self.pods.has_unformed:
+            self.tell(lambda pods: None)
         self._pump()

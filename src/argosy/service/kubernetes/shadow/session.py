@@ -15,11 +15,14 @@ import msgspec
 from argosy.kubernetes.client import KubernetesClient
 from argosy.kubernetes.connection import Connection
 from argosy.kubernetes.objects import (
+    CoschedulingGroup,
     Namespace,
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    PodDisruptionBudget,
+    PodGroup,
 )
 from argosy.kubernetes.watching import ObjectChange, ObjectWatch
 from argosy.model.errors import ArgosyError
@@ -116,7 +119,8 @@ class ShadowSession:
     def take_all(self) -> None:
         """What there is when it begins: pods on nodes stay there for every engine."""
         stores = self._watches
-        for watch in (stores.namespaces, stores.nodes, stores.volumes, stores.claims):
+        first: list[ObjectWatch[Any]] = [stores.namespaces, stores.nodes, stores.volumes]
+        for watch in (*first, stores.claims, stores.budgets, *stores.groups):
             for each in watch.objects.values():
                 self._tell_engines(None, each)
         pods = sorted(stores.pods.objects.values(), key=_age)
@@ -325,3 +329,11 @@ def _feed(pods: PodCluster, old: Any, new: Any) -> None:
             pods.set_claim(new)
         case None, PersistentVolumeClaim():
             pods.remove_claim(old.namespace, old.name)
+        case PodDisruptionBudget(), _:
+            pods.set_budget(new)
+        case None, PodDisruptionBudget():
+            pods.remove_budget(old.namespace, old.name)
+        case _ if isinstance(new, PodGroup | CoschedulingGroup):
+            pods.set_group(new)
+        case _ if isinstance(old, PodGroup | CoschedulingGroup):
+            pods.remove_group(old)

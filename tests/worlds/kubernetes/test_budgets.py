@@ -1,0 +1,95 @@
+"""Pods that disruption budgets cover are evicted only if the budgets allow it, as far as is known; and
+who needs their room takes another's, if there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from gang_cluster import GangCluster, members, pod
+
+from argosy.worlds.kubernetes.tracked import PodState
+
+FREE = {"app": "free"}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[GangCluster]:
+    made = GangCluster(tmp_path, nodes=2, settings={"preempt": True})
+    yield made
+    made.close()
+
+
+def test_a_pod_whose_budget_is_used_up_is_not_even_tried(cluster: GangCluster) -> None:
+    cluster.add_budget(0)
+    cluster.add(pod("kept", 4, on="n0"), pod("taken", 4, on="n1", priority=2_000))
+    cluster.add(pod("high", 4, priority=1_000))
+    cluster.go_on()
+    assert not cluster.evictions
+    assert not cluster.binds
+    assert cluster.pods.pods["kept"].state is PodState.BOUND
+    assert cluster.pods.pods["high"].state is PodState.WAITING
+
+
+@pytest.mark.parametrize("kept", ["n0", "n1"])
+def test_another_pod_goes_whose_budget_allows_it(cluster: GangCluster, kept: str) -> None:
+    cluster.add_budget(0)
+    other = "n1" if kept == "n0" else "n0"
+    cluster.add(pod("kept", 4, on=kept), pod("free", 4, on=other, labels=FREE))
+    cluster.add(pod("high", 4, priority=1_000))
+    cluster.go_on()
+    assert cluster.evictions.keys() == {"free"}
+    cluster.remove("free")
+    cluster.go_on()
+    assert cluster.binds == {"high": other}
+
+
+def test_what_is_ordered_counts_before_the_budget_says_so(cluster: GangCluster) -> None:
+    cluster.add_budget(1)
+    cluster.add(pod("a", 4, on="n0"), pod("b", 4, on="n1"))
+    cluster.add(pod("high", 4, priority=1_000), pod("higher", 4, priority=1_001))
+    cluster.go_on()
+    assert len(cluster.evictions) == 1
+
+
+def test_nobody_leaves_a_node_in_vain(cluster: GangCluster) -> None:
+    cluster.add_budget(1)
+    cluster.add(*(pod(f"n0-{at}", 2, on="n0") for at in range(2)))
+    cluster.add(pod("taken", 4, on="n1", priority=2_000))
+    cluster.add(pod("high", 4, priority=1_000))
+    cluster.go_on()
+    assert not cluster.evictions
+    assert cluster.world.free_on("n0").cpu == 0
+
+
+def test_pods_may_go_as_soon_as_the_budget_allows_it(cluster: GangCluster) -> None:
+    cluster.add_budget(0)
+    cluster.add(pod("a", 4, on="n0"), pod("b", 4, on="n1"))
+    cluster.add(pod("high", 4, priority=1_000))
+    cluster.go_on()
+    assert cluster.pods.has_protected
+    cluster.add_budget(1)
+    cluster.go_on(30)
+    assert len(cluster.evictions) == 1
+
+
+def test_pods_may_go_whose_budget_is_gone(cluster: GangCluster) -> None:
+    cluster.add_budget(0)
+    cluster.add(pod("a", 4, on="n0"), pod("b", 4, on="n1"))
+    cluster.add(pod("high", 4, priority=1_000))
+    cluster.go_on()
+    cluster.pods.remove_budget("one", "budget")
+    cluster.go_on(30)
+    assert len(cluster.evictions) == 1
+
+
+def test_a_group_displaces_nobody_if_a_budget_keeps_one_of_its_victims(
+    cluster: GangCluster,
+) -> None:
+    cluster.add_budget(0)
+    cluster.add(pod("kept", 4, on="n0"), pod("taken", 4, on="n1", priority=2_000))
+    cluster.add(*members("ab", 2, 2, priority=1_000))
+    cluster.go_on()
+    assert not cluster.evictions
+    assert not cluster.binds
