@@ -67,7 +67,8 @@ def test_a_sample_is_as_large_as_asked_for(live: LiveBench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "found"), [({}, 3), ({"repeats": "keep"}, 6), ({"repeats": "keep", "overshoot": "cut"}, 4)]
+    ("kept", "found"),
+    [({}, 3), ({"repeats": "keep"}, 6), ({"repeats": "keep", "overshoot": "cut"}, 4)],
 )
 def test_a_sample_keeps_what_it_is_told_to_of_machines_drawn_twice_and_too_many(
     make_live: Make, kept: dict[str, str], found: int
