@@ -24,7 +24,7 @@ from argosy.model.random import Random
 HORIZON: Final = "12min"
 #: Runs that end in the middle of things.
 SHORT_HORIZONS: Final = ("1s", "30s", "90s")
-#: For schedulers that try again without a pause: they may make millions of attempts in the time of others.
+#: For schedulers that try again without a pause, which may make millions of attempts in that time.
 TIRELESS_HORIZON: Final = SHORT_HORIZONS[-1]
 
 
