@@ -87,6 +87,7 @@ def test_resources_fit_keeps_machines_with_room_and_prefers_empty_ones() -> None
     assert plugin.score(TASK, kept).tolist() == [75, 50]
     dropped = seen.only(~plugin.keeps(TASK, seen))
     assert plugin.reasons(TASK, dropped) == {"cpu": 1, "memory": 1}
+    assert plugin.reasons(TASK, nodes([(4_000, 0)])) == {"memory": 1}
 
 
 def test_resources_fit_scores_only_what_is_asked_for() -> None:

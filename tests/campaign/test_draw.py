@@ -66,6 +66,14 @@ def test_the_same_seed_draws_the_same_in_another_process(drawn) -> None:
     assert done.stdout.strip() == repr(drawn[:20])
 
 
+def test_schedulers_that_try_again_without_a_pause_run_for_a_short_time(drawn) -> None:
+    for pause, horizons in (("0s", {"1s", "30s", "90s"}), ("3s", {"1s", "30s", "90s", "12min"})):
+        busy = {"name": "t", "engine": "kube", "settings": {"retry": pause}}
+        source = ScenarioSource(5, ENGINES, fleet=[{"name": "s", "engine": "omega"}, busy])
+        assert {source.draw(number).document["horizon"] for number in range(60)} == horizons
+    assert Counter(document["horizon"] for document in drawn)["12min"] > 0.8 * MANY
+
+
 def test_what_a_seed_draws_for_a_fleet_is_pinned(request: pytest.FixtureRequest) -> None:
     """Whole scenarios as text, and a digest of each section of many."""
     fleet = [

@@ -363,3 +363,10 @@ def test_the_precedence_that_why_asks_for_is_the_least_that_wins(
     told = Told(1 + more, tmp_path / "higher", capsys)
     assert told.answer("late/0")["state"] == state
     assert told.answer("cheap/0")["state"] == ("running" if state == "pending" else "pending")
+
+
+def test_a_job_is_told_its_second_best_place_though_another_had_its_class_before() -> None:
+    jobs = [job(f"j{number}", 1, seconds=1, submit=5 * number) for number in range(5)]
+    trial = ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1, cell=cell(3)))
+    for number in range(5):
+        assert trial.of(ExplainedRecord, f"j{number}")[0].explanation.second is not None

@@ -38,7 +38,7 @@ from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.tasks import first_tasks
-from argosy.model.transactions import OPERATOR, AddMachine, Transaction
+from argosy.model.transactions import OPERATOR, AddMachine, DrainMachine, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.solvers.flow import FlowNetwork
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
@@ -392,9 +392,9 @@ class Rounds:
         effects = self.engine.handle(answer, self.cell, 0)
         return next((effect for effect in effects if isinstance(effect, Commit)), None)
 
-    def commit(self, effect: Commit) -> None:
+    def commit(self, effect: Commit) -> Sequence[Effect]:
         outcome = self.cell.commit(effect.transaction)
-        self.engine.handle(Committed(effect.token, outcome), self.cell, 0)
+        return self.engine.handle(Committed(effect.token, outcome), self.cell, 0)
 
     def run(self, event: Event) -> Commit | None:
         effect = self.decide(self.begin(event))
@@ -435,6 +435,21 @@ def test_a_task_whose_release_was_refused_is_not_placed_again() -> None:
     other = Machine("other", Resources(4_000, 16 * GIB), joins={"rack": ("r0",)})
     rounds.cell.commit(Transaction(OPERATOR, machines=(AddMachine(other),)))
     assert rounds.run(MachineJoined(1)) is None
+
+
+def test_a_machine_that_refuses_is_looked_at_before_the_news_of_it_comes() -> None:
+    rounds = Rounds(2)
+    placing = rounds.decide(rounds.begin(submitted(job("a", 1), 0)))
+    assert placing is not None
+    assert placing.transaction.claims is not None
+    (machine,) = placing.transaction.claims.machines.tolist()
+    rounds.cell.commit(Transaction(OPERATOR, machines=(DrainMachine(machine),)))
+    (asked,) = rounds.commit(placing)
+    assert isinstance(asked, Deliberate)
+    again = rounds.decide(asked)
+    assert again is not None
+    assert again.transaction.claims is not None
+    assert again.transaction.claims.machines.tolist() == [1 - machine]
 
 
 def test_a_roster_refuses_what_it_does_not_know() -> None:

@@ -12,9 +12,10 @@ from argosy.model.constraints import Constraint
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
 from argosy.model.constraints.text import parse_constraint
+from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, ConstantLatency, Network
-from argosy.model.truth import SimulatedJob
-from argosy.testing.builders import SECOND, job, machines, scenario
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
+from argosy.testing.builders import GIB, SECOND, job, machines, scenario
 from argosy.testing.conformance import RUNNING, ConformanceRun
 
 AWARE = ["medea", "jkube", "jkube++", "kube-modern", "ilp-all"]
@@ -145,6 +146,16 @@ def test_a_container_that_could_move_but_stays_is_reckoned_with() -> None:
     trial = run("medea", jobs, 2, settings={"migrate": 3})
     assert set(homes(trial, "more").values()).isdisjoint(homes(trial, "db").values())
     assert "more" not in {line.job for line in trial.of(PlacedRecord)}
+
+
+@pytest.mark.parametrize("engine", AWARE)
+def test_one_of_a_jobs_groups_may_be_concerned(engine: str) -> None:
+    room = Resources(100, GIB)
+    groups = [group_with_truth(2, room, tags=("other",)), group_with_truth(4, room, tags=("web",))]
+    trial = run(engine, [simulated_job("mixed", *groups)], 4, (APART,))
+    found = homes(trial, "mixed")
+    assert len(found) == 6
+    assert len({found[index] for index in range(2, 6)}) == 4
 
 
 def test_jobs_that_no_constraint_concerns_are_placed_as_if_there_were_none() -> None:

@@ -11,8 +11,7 @@ from hypothesis import settings as tuned
 from hypothesis import strategies as st
 from msgspec import structs
 
-from argosy.engines.families.lra import sight
-from argosy.engines.families.lra.manager import ConstraintManager
+from argosy.engines.families.lra.manager import ConstraintManager, Sight
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.scheduler import LraScheduler
 from argosy.engines.registry import ENGINES
@@ -389,15 +388,19 @@ def test_what_contradicts_the_operator_weighs_no_more_than_the_operators_constra
 )
 def test_each_baseline_sees_what_its_system_can_say(text, kube, plus, modern) -> None:
     constraint = parse_constraint(text)
-    for look, expected in (
-        (sight.kube, kube),
-        (sight.kube_plus, plus),
-        (sight.kube_modern, modern),
-    ):
-        seen = look(constraint)
+    for engine, expected in (("jkube", kube), ("jkube++", plus), ("kube-modern", modern)):
+        seen = sight_of(engine)(constraint)
         shown = None if seen is None else format_constraint(seen)
         assert shown == (text if expected == "same" else expected)
-    assert sight.nothing(constraint) is None
+    assert sight_of("yarn")(constraint) is None
+
+
+def sight_of(engine: str) -> Sight:
+    kind = ENGINES[engine]
+    assert issubclass(kind, LraScheduler)
+    look = kind.sight()
+    assert look is not None
+    return look
 
 
 def test_medea_keeps_what_a_scheduler_that_sees_no_constraints_breaks() -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from argosy.engines.mesos.framework import Framework, FrameworkSettings, HoardedJob
 from argosy.engines.registry import ENGINES
 from argosy.host.records import AbandonedRecord, AttemptRecord, ExplainedRecord, PlacedRecord
-from argosy.model.explanations import Explanation, Why
+from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     CellSpec,
@@ -19,6 +20,7 @@ from argosy.model.scenario import (
     Network,
     SchedulerLimits,
 )
+from argosy.model.tasks import first_tasks
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, cell, job, machines, scenario
 from argosy.testing.conformance import ConformanceRun
@@ -297,3 +299,19 @@ def test_offers_go_on_after_a_time_without_machines() -> None:
     )
     result = ConformanceRun(ENGINES["mesos"], only)
     assert [line.job for line in result.of(PlacedRecord)] == ["a", "b"]
+
+
+def test_only_jobs_that_were_never_tried_are_told_who_goes_first() -> None:
+    framework = Framework("batch", FrameworkSettings(), 0, failed_first=True)
+    first, tried, fresh, told = (
+        HoardedJob(job(name, 1).job, number, first_tasks(number, 1))
+        for number, name in enumerate(("first", "tried", "fresh", "told"))
+    )
+    tried.attempts = 1
+    told.behind = first
+    framework.queue.extend((tried, fresh, told))
+    (line,) = framework.put_back(first)
+    assert line.tasks.tolist() == fresh.tasks.tolist()
+    assert line.explanation.refused == Refusal(Why.BEHIND, task=int(first.tasks[0]))
+    assert [*framework.queue] == [first, tried, fresh, told]
+    assert framework.put_back(framework.queue.popleft()) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import shutil
+import ssl
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +18,14 @@ import yaml
 from kube_cases import Plane, asynchronous
 
 from argosy.kubernetes.client import KubernetesClient
-from argosy.kubernetes.credentials import ClientCertificate, ConnectionSettingsError, Secret
+from argosy.kubernetes.connection import Connection, TlsSettings
+from argosy.kubernetes.credentials import (
+    ClientCertificate,
+    ConnectionSettingsError,
+    FixedCredentials,
+    Login,
+    Secret,
+)
 from argosy.kubernetes.failures import KubernetesUnreachable
 from argosy.kubernetes.kinds import NODES
 from argosy.kubernetes.kubeconfig import load_connection
@@ -86,6 +94,29 @@ def test_a_key_that_does_not_fit_is_named_without_being_shown(
     )
     with pytest.raises(ConnectionSettingsError, match="the certificate authority is broken"):
         broken.ssl_context(None)
+
+
+def test_certificates_are_judged_as_by_clients_in_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    def strict(**given: Any) -> ssl.SSLContext:
+        context = make_default(**given)
+        # As in newer versions of Python.
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    make_default = ssl.create_default_context
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+    connection = Connection(server="https://localhost", credentials=FixedCredentials(Login()))
+    context = connection.ssl_context(None)
+    assert context is not None
+    assert not context.verify_flags & ssl.VERIFY_X509_STRICT
+    assert context.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
+    assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
+    careless = msgspec.structs.replace(connection, tls=TlsSettings(is_insecure=True))
+    context = careless.ssl_context(None)
+    assert context is not None
+    assert (context.check_hostname, context.verify_mode) == (False, ssl.CERT_NONE)
+    plain = msgspec.structs.replace(connection, server="http://localhost")
+    assert plain.ssl_context(None) is None
 
 
 class TunnelProxy:

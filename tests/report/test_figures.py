@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from argosy.papers.charts import Axis, Chart, Figure, HeatMap, Line, Mark, ReferenceLine
 from argosy.papers.claims import Claim
 from argosy.papers.registry import PAPERS
-from argosy.report.figures import MINUS, Span, number
+from argosy.report.figures import BOTTOM, HEIGHT, MINUS, Span, draw_chart, number
 from argosy.report.html import STYLE, page
 from argosy.version import __version__
 
@@ -138,3 +138,21 @@ def test_ticks_are_where_people_would_put_them(
     axis: Axis, values: list[float], ticks: list[float]
 ) -> None:
     assert Span(axis, values, 0, 100).ticks() == pytest.approx(ticks, rel=1e-4)
+
+
+def test_the_lower_half_of_an_error_bar_is_cut_off_or_where_the_edge_means_nothing_left_out() -> (
+    None
+):
+    ends = []
+    for logarithmic in (False, True):
+        y = Axis(label="y", low=None if logarithmic else 0.0, logarithmic=logarithmic)
+        line = Line(label="l", colour=0, marks=(Mark(1, 2, 3), Mark(2, 4)))
+        drawn = draw_chart(Chart(title="", x=Axis(label="x"), y=y, lines=(line,)), "c")
+        bar = re.search(r'class="error" d="M\S+ (\S+)V', drawn)
+        mark = re.search(r'<circle class="mark" cx="\S+" cy="(\S+)"', drawn)
+        assert bar
+        assert mark
+        ends.append((bar[1], mark[1]))
+    (cut, _), (end, at) = ends
+    assert cut == f"{HEIGHT - BOTTOM:.1f}"
+    assert end == at

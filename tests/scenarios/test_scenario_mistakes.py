@@ -213,6 +213,20 @@ MISTAKES = {
         "cell.groups.the rack",
         "is not valid in constraints",
     ),
+    "a tag that is a keyword of constraints": (
+        ('id = "a"', 'id = "a"\ntags = ["spread"]'),
+        ModelError,
+        "spread",
+        "workload.jobs[0].tags",
+        "is not valid in constraints",
+    ),
+    "a group that is a keyword of constraints": (
+        ("rack =", "hard ="),
+        ScenarioError,
+        "hard",
+        "cell.groups.hard",
+        "is not valid in constraints",
+    ),
     "an empty name": (('name = "small"', 'name = ""'), ScenarioError, "name", "name", "1 to 100"),
     "a name that is a path": (
         ('name = "small"', 'name = "../small"'),

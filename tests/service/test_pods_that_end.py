@@ -1,7 +1,9 @@
-"""How a pod that is no longer watched reaches the cluster."""
+"""How a pod that is no longer watched reaches the cluster, and what happens if nothing is."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
@@ -48,3 +50,25 @@ def test_a_pod_that_was_deleted_is_gone_and_nobody_says_that_it_finished() -> No
 
 def test_a_pod_made_again_under_its_name_is_another_one() -> None:
     assert calls(RUNNING, AGAIN, None) == [("remove", "u", ""), ("set", "v", "Running")]
+
+
+def test_a_driver_that_hears_of_nothing_any_more_says_so_unless_it_was_stopped() -> None:
+    async def fails() -> None:
+        raise OSError("the watch is broken")
+
+    async def test(work: Coroutine[Any, Any, None], *, is_cancelled: bool) -> KubernetesDriver:
+        driver = KubernetesDriver.__new__(KubernetesDriver)
+        driver.error, driver.failed = None, asyncio.Event()
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(driver._task_ended)
+        if is_cancelled:
+            task.cancel()
+        await asyncio.wait([task])
+        await asyncio.sleep(0)
+        return driver
+
+    broken = asyncio.run(test(fails(), is_cancelled=False))
+    assert (str(broken.error), broken.failed.is_set()) == ("the watch is broken", True)
+    for ended in (test(asyncio.sleep(0), is_cancelled=False), test(fails(), is_cancelled=True)):
+        driver = asyncio.run(ended)
+        assert (driver.error, driver.failed.is_set()) == (None, False)

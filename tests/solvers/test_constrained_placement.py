@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
 from argosy.model.budgets import WorkBudget
+from argosy.model.constraints import (
+    AllTags,
+    AnyOf,
+    AnyTags,
+    ConstraintRule,
+    PlacementConstraint,
+    TagConstraint,
+)
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.errors import ModelError
 from argosy.model.random import Random
@@ -20,6 +28,7 @@ from argosy.solvers.placement import (
     PlacementProblem,
     PlacementState,
     Running,
+    candidates,
     place,
     printed,
     problem_of,
@@ -27,6 +36,7 @@ from argosy.solvers.placement import (
 from argosy.solvers.placement.answer import appraise
 from argosy.solvers.placement.bounds import pooled_bound, simple_bound
 from argosy.solvers.placement.candidates import undominated
+from argosy.solvers.placement.forms import alternatives
 from argosy.solvers.placement.formulation import Formulation
 from argosy.solvers.placement.ilp import SolverLimits, solve
 from argosy.solvers.placement.printed import solve_printed
@@ -424,3 +434,42 @@ def test_the_printed_program_weighs_what_it_is_told_to(
     answer = solve_printed(problem, aim)
     assert len(set(answer.machines.tolist())) == len(set(machines))
     assert answer.worth == appraise(problem, aim, answer.kinds, answer.machines)
+
+
+def test_machines_where_containers_run_are_always_considered() -> None:
+    free = np.full((20, 1), 4, np.int64)
+    free[19] = 1
+    kinds = [ContainerKind(0, frozenset("a"), np.array([1], np.int64), 1, origin=19)]
+    problem = PlacementState(20).problem(free, np.full((20, 1), 4, np.int64), kinds)
+    pool = np.arange(20, dtype=np.int32)
+    for limit in (1, 3):
+        machines = candidates.chosen(problem, pool, [], limit, problem.placer()).tolist()
+        assert 19 in machines
+        assert len(machines) == limit
+
+
+def one_of(count: int, tag: str = "t") -> AnyTags:
+    return AnyTags(tuple(TagConstraint(frozenset({f"{tag}{n}"}), 1, None) for n in range(count)))
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        lambda some: PlacementConstraint(frozenset("a"), one_of(256 + some), "rack"),
+        lambda some: AnyOf(
+            tuple(
+                PlacementConstraint(frozenset("a"), one_of(count), "rack")
+                for count in (128, 128 + some)
+            )
+        ),
+        lambda some: PlacementConstraint(
+            frozenset("a"), AllTags((one_of(16, "x"), one_of(16 + some, "y"))), "rack"
+        ),
+    ],
+)
+def test_so_many_alternatives_are_considered_and_no_more(
+    ways: Callable[[int], ConstraintRule],
+) -> None:
+    assert len(alternatives(ways(0), frozenset("a"))) == 256
+    with pytest.raises(ModelError, match=r"a constraint with (257|272) alternatives"):
+        alternatives(ways(1), frozenset("a"))

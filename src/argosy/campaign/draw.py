@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from argosy.campaign.cells import draw_cell, draw_places
-from argosy.campaign.dice import FEATURES, Dice
+from argosy.campaign.dice import FEATURES, Dice, time_text
 from argosy.campaign.fleets import draw_fleet, kinds_taken, scheduler_names
 from argosy.campaign.jobs import draw_jobs, draw_operator_constraints
 from argosy.campaign.surroundings import draw_faults, draw_machine_model, draw_network
@@ -24,6 +24,8 @@ from argosy.model.random import Random
 HORIZON: Final = "12min"
 #: Runs that end in the middle of things.
 SHORT_HORIZONS: Final = ("1s", "30s", "90s")
+#: For schedulers that try again without a pause, which may make millions of attempts in that time.
+TIRELESS_HORIZON: Final = SHORT_HORIZONS[-1]
 
 
 class DrawnScenario(msgspec.Struct, frozen=True):
@@ -73,10 +75,11 @@ class ScenarioSource:
         if constraints:
             cell.tables["cell"]["constraints"] = constraints
         ending = dice.part("horizon")
+        long = TIRELESS_HORIZON if _is_tireless(fleet) else HORIZON
         document = {
             "name": f"campaign-{self.seed}-{number}",
             "seed": dice.part("seed").among(1, 1_000_000),
-            "horizon": ending.one_of(SHORT_HORIZONS) if ending.chance(0.15) else HORIZON,
+            "horizon": ending.one_of(SHORT_HORIZONS) if ending.chance(0.15) else long,
             "audit": True,
             **cell.tables,
             "workload": {"jobs": draw_jobs(dice.part("jobs"), cell, kinds_taken(fleet))},
@@ -86,3 +89,7 @@ class ScenarioSource:
             "faults": draw_faults(dice.part("faults"), cell, schedulers),
         }
         return DrawnScenario(number, {key: value for key, value in document.items() if value})
+
+
+def _is_tireless(fleet: Sequence[Mapping[str, Any]]) -> bool:
+    return any(entry.get("settings", {}).get("retry") == time_text(0) for entry in fleet)

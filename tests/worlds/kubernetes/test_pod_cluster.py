@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -62,6 +63,34 @@ def test_a_waiting_pod_gets_the_tolerations_it_is_given() -> None:
     pods.flush()
     [job] = world.waiting.values()
     assert any("tolerates k" in attribute for attribute in job.groups[0].requires)
+
+
+def leaving(pod: Pod) -> Pod:
+    metadata = msgspec.structs.replace(
+        pod.metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    return msgspec.structs.replace(pod, metadata=metadata)
+
+
+def test_a_pod_that_is_deleted_or_given_away_while_it_waits_is_not_scheduled() -> None:
+    pods, world = cluster()
+    pods.set_node(node("n0"))
+    for changed in (leaving(pod("p")), pod("p", schedulerName="another")):
+        pods.set_pod(pod("p"))
+        pods.flush()
+        assert len(world.waiting) == 1
+        pods.set_pod(changed)
+        pods.flush()
+        assert (world.waiting, pods.pods) == ({}, {})
+
+
+def test_pods_of_other_schedulers_count_only_on_nodes() -> None:
+    pods, world = cluster()
+    pods.set_node(node("n0"))
+    pods.set_pod(pod("p", 3, schedulerName="another"))
+    assert pods.pods == {}
+    pods.set_pod(pod("p", 3, on="n0", schedulerName="another"))
+    assert world.free_on("n0").cpu == 1000
 
 
 def test_a_volume_may_be_seen_after_its_claim() -> None:

@@ -1,0 +1,108 @@
+"""The terms that pods share: those of pods with different demands must not be taken for each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from argosy.kubernetes.objects import Pod
+from argosy.worlds.kubernetes.node_rules import NodeRules
+from argosy.worlds.kubernetes.term_plans import affinity_plans, port_plans, spread_plans
+
+
+def pod(labels: dict[str, str] | None = None, **spec: Any) -> Pod:
+    metadata = {"name": "p", "namespace": "one", "uid": "p", "labels": labels or {}}
+    return msgspec.convert({"metadata": metadata, "spec": {"containers": [], **spec}}, Pod)
+
+
+def with_port(number: int, address: str, protocol: str = "TCP") -> Pod:
+    port = {"containerPort": 1, "hostPort": number, "hostIP": address, "protocol": protocol}
+    return pod(containers=[{"name": "c", "ports": [port]}])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "collide"),
+    [
+        (with_port(80, ""), with_port(80, "0.0.0.0"), True),
+        (with_port(80, ""), with_port(80, "10.0.0.1"), True),
+        (with_port(80, ""), with_port(80, "::"), True),
+        (with_port(80, "::"), with_port(80, "10.0.0.1"), False),
+        (with_port(80, "10.0.0.1"), with_port(80, "10.0.0.1"), True),
+        (with_port(80, "10.0.0.1"), with_port(80, "10.0.0.2"), False),
+        (with_port(80, ""), with_port(81, ""), False),
+        (with_port(80, ""), with_port(80, "", "UDP"), False),
+    ],
+)
+def test_a_port_on_every_address_collides_with_that_port_on_any(
+    one: Pod, other: Pod, collide: bool
+) -> None:
+    for first, second in ((one, other), (other, one)):
+        taken = {plan.name for plan in port_plans(first)[1]}
+        wanted = {plan.name for plan in port_plans(second)[0]}
+        assert bool(taken & wanted) == collide
+
+
+def near(*keys: str) -> dict[str, Any]:
+    required = [
+        {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "a"}}} for key in keys
+    ]
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def test_a_pod_that_is_what_it_wants_to_be_near_shares_no_term_with_one_that_is_not() -> None:
+    """The first of such pods may go anywhere, the others may not."""
+    found = [
+        affinity_plans(pod({"app": app}, affinity=near("zone")), lambda namespace: {})
+        for app in ("a", "a", "b")
+    ]
+    same, again, other = ([plan.name for plan in plans] for plans in found)
+    assert same == again
+    assert len(same) == 1
+    assert set(same).isdisjoint(other)
+
+
+def test_keys_that_belong_together_share_no_term_with_one_of_them_alone() -> None:
+    both, alone = (
+        {plan.name for plan in affinity_plans(pod(affinity=near(*keys)), lambda namespace: {})}
+        for keys in (("zone", "host"), ("zone",))
+    )
+    assert len(both) == 2
+    assert both.isdisjoint(alone)
+
+
+def test_spreads_that_differ_in_anything_share_no_term() -> None:
+    plain = {
+        "topologyKey": "zone",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
+    own = {"app": "a"}
+    rules = NodeRules(selector={"disk": "ssd"})
+    asked = [
+        (own, [plain], NodeRules()),
+        ({"app": "b"}, [plain], NodeRules()),
+        (own, [{**plain, "maxSkew": 2}], NodeRules()),
+        (own, [{**plain, "minDomains": 2}], NodeRules()),
+        (own, [{**plain, "topologyKey": "host"}], NodeRules()),
+        (own, [plain, {**plain, "topologyKey": "host"}], NodeRules()),
+        (own, [{**plain, "nodeTaintsPolicy": "Honor"}], NodeRules()),
+        (own, [plain], rules),
+        (own, [{**plain, "nodeTaintsPolicy": "Honor"}], rules),
+    ]
+    names = [
+        {
+            (plan.name, plan.details)
+            for plan in spread_plans(pod(labels, topologySpreadConstraints=each), kept)
+        }
+        for labels, each, kept in asked
+    ]
+    assert len(set().union(*names)) == sum(map(len, names)) == len(asked) + 1
+    ignoring = pod(own, topologySpreadConstraints=[{**plain, "nodeAffinityPolicy": "Ignore"}])
+    assert {(plan.name, plan.details) for plan in spread_plans(ignoring, rules)}.isdisjoint(
+        names[7]
+    )
+    wish = pod(own, topologySpreadConstraints=[{**plain, "whenUnsatisfiable": "ScheduleAnyway"}])
+    assert spread_plans(wish, rules) == []
