@@ -2,6 +2,7 @@
 
 from pod_scenarios.about_nodes import NODE_AFFINITY, TAINTS
 from pod_scenarios.about_pods import AFFINITY, ANTI_AFFINITY, SPREAD
+from pod_scenarios.about_preferences import PREFERENCES
 from pod_scenarios.about_room import PORTS, REQUESTS
 from pod_scenarios.about_the_rest import GATES, PREEMPTION, VOLUMES
 
@@ -13,6 +14,7 @@ SCENARIOS = (
     *AFFINITY,
     *ANTI_AFFINITY,
     *SPREAD,
+    *PREFERENCES,
     *VOLUMES,
     *GATES,
     *PREEMPTION,

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from argosy.kubernetes import kinds
 from argosy.kubernetes.objects import (
     LabelSelector,
     Node,
@@ -23,8 +24,9 @@ from argosy.kubernetes.objects import (
 from argosy.worlds.kubernetes.node_rules import NodeRules, tolerates
 from argosy.worlds.kubernetes.pod_wishes import described_wishes
 from argosy.worlds.kubernetes.priorities import HIGHEST, Precedences
-from argosy.worlds.kubernetes.requests import node_capacity, pod_request
+from argosy.worlds.kubernetes.requests import node_capacity, pod_request, resized
 from argosy.worlds.kubernetes.selectors import holds, selects
+from argosy.worlds.kubernetes.shapes import has_changed
 from argosy.worlds.kubernetes.unsupported import obstacles_to_scheduling
 from argosy.worlds.kubernetes.volumes import KnownVolumes
 
@@ -237,3 +239,38 @@ def test_wishes_that_make_no_difference_are_told() -> None:
     )
     assert len(described_wishes(wishing)) == 4
     assert described_wishes(pod()) == []
+
+
+def being_resized(asked: str, has: str, granted: str = "", reason: str = "Deferred") -> Pod:
+    """The cpu that a container asks for, has, and has been granted."""
+    document = {
+        "metadata": {"name": "p", "namespace": "default", "uid": "p"},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": asked}}}]},
+        "status": {
+            "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
+            "containerStatuses": [
+                {
+                    "name": "c",
+                    "resources": {"requests": {"cpu": has}},
+                    "allocatedResources": {"cpu": granted} if granted else {},
+                }
+            ],
+        },
+    }
+    return kinds.PODS.decode(msgspec.json.encode(document))
+
+
+def test_a_pod_that_is_resized_counts_with_the_most_of_what_it_wants_and_has() -> None:
+    assert pod_request(being_resized("2", "1")).cpu == 2_000
+    assert pod_request(being_resized("1", "2")).cpu == 2_000
+    assert pod_request(being_resized("1", "1", granted="3")).cpu == 3_000
+    assert resized(being_resized("1", "1000m")) == {}
+
+
+def test_what_a_node_can_never_grant_does_not_count() -> None:
+    assert pod_request(being_resized("8", "1", granted="1", reason="Infeasible")).cpu == 1_000
+
+
+def test_a_resize_is_a_change() -> None:
+    assert has_changed(being_resized("1", "1"), being_resized("1", "2"))
+    assert not has_changed(being_resized("1", "1"), being_resized("1", "1", granted="1"))

@@ -365,12 +365,11 @@ class Kube:
 def _prefer(
     kind: TaskKind, looks: tuple[int, int, int] | None, view: View
 ) -> Iterable[tuple[Bitmap, int]]:
-    """The machines whose turn it is, those that the task wishes for first."""
-    window = None if looks is None else _window(*looks)
-    tiers = wished_tiers(kind.wishes, kind.requires, 1, view) if kind.wishes else ()
-    if window is None:
-        return tiers
-    return chain(((tier & window, 1) for tier, _ in tiers), ((window, 1),))
+    """The machines that the task wishes for, wherever they are; then those whose turn it is."""
+    in_turn = () if looks is None else ((_window(*looks), 1),)
+    if not kind.wishes:
+        return in_turn
+    return chain(wished_tiers(kind.wishes, kind.requires, 1, view), in_turn)
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ import msgspec
 
 from argosy.kubernetes.objects import Pod
 from argosy.worlds.kubernetes.pod_wishes import has_wishes
-from argosy.worlds.kubernetes.requests import pod_request
+from argosy.worlds.kubernetes.requests import pod_request, resized
 from argosy.worlds.kubernetes.rulebook import Rulebook
 from argosy.worlds.kubernetes.tracked import PodShape
 from argosy.worlds.kubernetes.volumes import KnownVolumes
@@ -57,6 +57,7 @@ class PodShapes:
                 spec.resources,
                 volumes,
                 claims,
+                resized(pod),
                 is_ours,
                 (heeds, heeds and has_soft_taints),
                 metadata.deletion_timestamp is not None,
@@ -91,4 +92,5 @@ def has_changed(before: Pod, pod: Pod) -> bool:
         or old.containers != new.containers
         or old.init_containers != new.init_containers
         or old.resources != new.resources
+        or resized(before) != resized(pod)
     )
