@@ -15,7 +15,7 @@ from argosy.model.jobs import Job, job_of
 from argosy.model.machines import Machine
 from argosy.model.scenario import FleetEntry
 from argosy.service.kubernetes.pod_fleet import PodFleet
-from argosy.worlds.kubernetes.moves import RelocatingCluster
+from argosy.worlds.kubernetes.commits import AgentCluster
 from argosy.worlds.local.overruled import GONE, OverruledWorld
 from argosy.worlds.local.processless import ProcesslessRunner
 from argosy.worlds.local.turn import StartOrder, StopOrder, TryResult
@@ -25,7 +25,7 @@ class PodOverseer(ProcesslessRunner[None]):
     """Also runs the world's tries, as `ServedRunner`. `wake` is called when there are orders for
     Kubernetes. `name` is the scheduler of pods that any of the fleet may take."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, serves_commits: bool = False) -> None:
         super().__init__()
         self._name = name
         self._fleet: PodFleet | None = None
@@ -35,7 +35,11 @@ class PodOverseer(ProcesslessRunner[None]):
         self._world: OverruledWorld | None = None
         #: Otherwise all pods are somebody else's.
         self.is_leading = True
-        self.pods = RelocatingCluster(self._current, self._is_ours, self._kind_of)
+        #: Whether schedulers elsewhere may commit jobs here.
+        self.serves_commits = serves_commits
+        self.pods = AgentCluster(
+            self._current, self._is_ours, self._kind_of, name if serves_commits else ""
+        )
 
     def connect(
         self,
@@ -81,7 +85,7 @@ class PodOverseer(ProcesslessRunner[None]):
     # As the runner of its tries.
 
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
-        if self.pods.launch(number, job.id):
+        if self.pods.launch(number, job.id) or self.pods.commit(number, job, machine.name):
             self.wake()
         else:
             self._soon(lambda: self._ended(number, GONE))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -123,4 +123,11 @@ class NominateOrder(msgspec.Struct, frozen=True):
     node: str
 
 
-ClusterOrder: TypeAlias = BindOrder | EvictOrder | NominateOrder
+class CreateOrder(msgspec.Struct, frozen=True):
+    """A pod for a job that was committed from elsewhere."""
+
+    job: str
+    document: dict[str, Any]
+
+
+ClusterOrder: TypeAlias = BindOrder | EvictOrder | NominateOrder | CreateOrder
