@@ -324,7 +324,7 @@ def compare(plane: ControlPlane, pattern: str, arguments: argparse.Namespace) ->
             )
             print(
                 f"pattern {pattern}, {name} of JCT: {mine:.1f} s with {arguments.engine} ({who}), "
-                f"{theirs:.1f} s with kube-scheduler: {100 * (1 - mine / theirs):+.0f} % better",
+                f"{theirs:.1f} s with kube-scheduler: {100 * (mine / theirs - 1):+.0f} %",
                 flush=True,
             )
 

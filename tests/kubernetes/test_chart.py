@@ -134,6 +134,13 @@ def test_growing_jobs_needs_rights_to_jobs(render: Render) -> None:
     assert "--grow-jobs=global-cap=0.6" in container["args"]
 
 
+def test_an_agent_needs_the_right_to_create_pods(render: Render) -> None:
+    documents = render("agent.enabled=true")
+    assert rights(documents) == RIGHTS | {("", "pods", "create")}
+    container = only(documents, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert "--agent" in container["args"]
+
+
 def test_the_rights_are_these_and_no_others(render: Render) -> None:
     documents = render()
     assert rights(documents) == RIGHTS

@@ -109,6 +109,13 @@ DEFAULT_ENGINE: Final = "omega"
     "there is room (murmuration, sparrow): the first, or the one with the shortest argosy.dev/estimate.",
 )
 @click.option(
+    "--agent",
+    "serves_commits",
+    is_flag=True,
+    help="Serve samples and commits of schedulers elsewhere (`argosy scheduler --agent URL`): a job "
+    "that is committed becomes a pod.",
+)
+@click.option(
     "--grow-jobs",
     metavar="POLICY",
     help="Give Jobs annotated argosy.dev/malleable more pods in parallel while there is room: "
@@ -145,6 +152,7 @@ def command(
     identity: str | None,
     directory: Path | None,
     queue: Literal["fcfs", "shortest-first"],
+    serves_commits: bool,
     grow_jobs: str | None,
     shadow: bool,
     duration: str | None,
@@ -212,6 +220,7 @@ def command(
             explains=explain,
             election=election if leader_elect else None,
             machines=MachineModel(queue=queue),
+            serves_commits=serves_commits,
             growth=growth,
         )
         say = announce_json if output == "json" else announce

@@ -17,7 +17,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from math import inf
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -139,8 +139,37 @@ class Pipelines:
         return np.array(request.within(self.host.view.dimensions), np.int64)
 
 
+class AgentTerms(Protocol):
+    """What a cluster adds to what tasks ask for."""
+
+    def request(self, asked: Resources) -> Resources: ...
+    def requires(self, asked: dict[str, str]) -> dict[str, str]: ...
+    def job(self, job: Job) -> Job:
+        """The job as it is committed; raises if it cannot be."""
+
+
+class PlainTerms:
+    """Of a cluster that adds nothing."""
+
+    def request(self, asked: Resources) -> Resources:
+        return asked
+
+    def requires(self, asked: dict[str, str]) -> dict[str, str]:
+        return asked
+
+    def job(self, job: Job) -> Job:
+        return job
+
+
 class LiveAgent:
-    def __init__(self, cluster: LiveCluster, store: LocalStore, options: AgentOptions) -> None:
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        store: LocalStore,
+        options: AgentOptions,
+        terms: AgentTerms | None = None,
+    ) -> None:
+        self.terms: AgentTerms = terms or PlainTerms()
         self._cluster = cluster
         self._store = store
         self._options = options
@@ -196,9 +225,9 @@ class LiveAgent:
         began = time.perf_counter_ns()
         pipelines = self._present()
         self._expire()
-        effect = Sample(
-            Resources.of(asked.request), asked.count, 0, asked.requires, "", asked.demands
-        )
+        request = self.terms.request(Resources.of(asked.request))
+        requires = self.terms.requires(asked.requires)
+        effect = Sample(request, asked.count, 0, requires, "", asked.demands)
         pipeline = SamplingPipeline(
             strategy=asked.strategy,
             filters=asked.filters,

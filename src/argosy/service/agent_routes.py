@@ -186,7 +186,7 @@ class AgentRoutes:
                 field="job.constraints",
                 expected="none: whoever commits a job has decided where it runs",
             )
-        return job
+        return self._agent.terms.job(job)
 
     async def commits(self, request: web.Request) -> Reply:
         query = read_query(request, CommitQuery)

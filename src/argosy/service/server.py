@@ -37,6 +37,7 @@ from argosy.service.doors import MOST_CONNECTIONS, Door
 from argosy.service.event_log import EventLog
 from argosy.service.guard import HEAD_TIMEOUT, Guard, scoped
 from argosy.service.job_routes import JobRoutes
+from argosy.service.kubernetes.agent_terms import PodTerms
 from argosy.service.kubernetes.overseer import PodOverseer
 from argosy.service.live import LiveCluster
 from argosy.service.metrics import Metrics
@@ -135,8 +136,7 @@ class Server:
         self.events = EventLog(self.store)
         if agents is not None:
             agents.cluster = self.cluster
-        has_machines = agents is None and overseer is None
-        self.agent = LiveAgent(self.cluster, self.store, options.agent) if has_machines else None
+        self.agent = self._make_agent()
         distances = None if agents is None else agents.distances
         self.metrics = Metrics(self.cluster, self.events, self.agent, distances)
         self.cluster.listeners += [self.events.turn_ended, self.metrics.turn_ended]
@@ -145,6 +145,15 @@ class Server:
         self._sockets: list[asyncio.Server] = []
         #: Where it can be reached over the network; empty: nowhere.
         self.url = ""
+
+    def _make_agent(self) -> LiveAgent | None:
+        """None if schedulers elsewhere cannot commit jobs here."""
+        terms, overseer = None, self._overseer
+        if overseer is not None:
+            terms = PodTerms(overseer) if overseer.serves_commits else None
+        if self._agents is not None or (overseer is not None and terms is None):
+            return None
+        return LiveAgent(self.cluster, self.store, self._options.agent, terms)
 
     def _make_runner(self) -> ServedRunner:
         options, loop = self._options, asyncio.get_running_loop()
@@ -204,9 +213,9 @@ class Server:
         if self._overseer is not None:
             # Pods and nodes are changed by `kubectl`, and its users have the rights for it.
             routes = [route for route in routes if route.method == "GET" or not _changes(route)]
-        elif self.agent is not None:
+        if self.agent is not None:
             routes += AgentRoutes(self.backend, self.agent, self.events).routes()
-        else:
+        elif self._overseer is None:
             routes = [route for route in routes if not _is_for_own_machines(route)]
         description = describe(routes)
 

@@ -153,6 +153,7 @@ class KubernetesDriver:
             bound=self._pods.bound,
             failed=lambda uid: self._hear(lambda: self._pods.bind_failed(uid)),
             stayed=lambda uid: self._hear(lambda: self._pods.eviction_failed(uid)),
+            unmade=lambda job, why: self._hear(lambda: self._pods.unmade(job, why)),
             log=log,
             writes_events=writes_events,
             observer=observer,
@@ -254,6 +255,7 @@ class KubernetesDriver:
             self._pods.set_namespace(namespace)
         for node in stores.nodes.objects.values():
             self._pods.set_node(node)
+        self._pods.prepare_commits()
         for volume in stores.volumes.objects.values():
             self._pods.set_volume(volume)
         for claim in stores.claims.objects.values():

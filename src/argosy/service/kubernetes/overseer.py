@@ -16,7 +16,7 @@ from argosy.model.machines import Machine
 from argosy.model.scenario import FleetEntry
 from argosy.service.kubernetes.placements import placement_annotations
 from argosy.service.kubernetes.pod_fleet import PodFleet
-from argosy.worlds.kubernetes.moves import RelocatingCluster
+from argosy.worlds.kubernetes.commits import AgentCluster
 from argosy.worlds.kubernetes.tracked import PodState
 from argosy.worlds.local.overruled import GONE, OverruledWorld
 from argosy.worlds.local.processless import ProcesslessRunner
@@ -28,7 +28,7 @@ class PodOverseer(ProcesslessRunner[None]):
     Kubernetes. `name` is the scheduler of pods that any of the fleet may take. `annotates` is whether
     pods that get a node are told why."""
 
-    def __init__(self, name: str, *, annotates: bool = True) -> None:
+    def __init__(self, name: str, *, annotates: bool = True, serves_commits: bool = False) -> None:
         super().__init__()
         self._name = name
         self.annotates = annotates
@@ -39,8 +39,14 @@ class PodOverseer(ProcesslessRunner[None]):
         self._world: OverruledWorld | None = None
         #: Otherwise all pods are somebody else's.
         self.is_leading = True
-        self.pods = RelocatingCluster(
-            self._current, self._is_ours, self._kind_of, self._obstacle_to_groups
+        #: Whether schedulers elsewhere may commit jobs here.
+        self.serves_commits = serves_commits
+        self.pods = AgentCluster(
+            self._current,
+            self._is_ours,
+            self._kind_of,
+            self._obstacle_to_groups,
+            name=name if serves_commits else "",
         )
         self.pods.heed_wishes(self._heeds_wishes)
 
@@ -101,7 +107,7 @@ class PodOverseer(ProcesslessRunner[None]):
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
         if self.annotates:
             self._annotate(job.id, index, machine.name)
-        if self.pods.launch(number, job.id, index):
+        if self.pods.launch(number, job.id, index) or self.pods.commit(number, job, machine.name):
             self.wake()
         else:
             self._soon(lambda: self._ended(number, GONE))

@@ -63,6 +63,8 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True):
     election: ElectionOptions | None = None
     #: How pods wait for nodes that engines with queues at machines have chosen.
     machines: MachineModel = MachineModel()
+    #: Whether schedulers elsewhere may commit jobs, which become pods.
+    serves_commits: bool = False
     #: How malleable Jobs are grown; not at all if none.
     growth: GrowthSettings | None = None
 
@@ -82,7 +84,9 @@ async def run_kubernetes(
     client = KubernetesClient(options.connection, _PROMPT, observer=metrics)
     async with client, ClusterWatches(client) as watches:
         await watches.complete()
-        overseer = PodOverseer(options.name, annotates=options.explains)
+        overseer = PodOverseer(
+            options.name, annotates=options.explains, serves_commits=options.serves_commits
+        )
         prepare(overseer.pods, watches)
         server = Server(_server_options(options, overseer, watches), log, overseer=overseer)
         driver = KubernetesDriver(

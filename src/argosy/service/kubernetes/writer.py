@@ -23,6 +23,7 @@ from argosy.kubernetes.failures import (
     EvictionRefused,
     KubernetesError,
     ObjectConflict,
+    ObjectExists,
     ObjectNotFound,
     RequestForbidden,
     RequestInvalid,
@@ -38,6 +39,7 @@ from argosy.worlds.kubernetes.queue_annotations import QUEUE, reached_node
 from argosy.worlds.kubernetes.tracked import (
     BindOrder,
     ClusterOrder,
+    CreateOrder,
     EvictOrder,
     NominateOrder,
 )
@@ -97,7 +99,8 @@ class _UnobservedWriter:
 
 
 class KubernetesWriter:
-    """`bound`, `failed` and `stayed` hear of the fate of orders, by the pod's uid. `name` is who writes
+    """`bound`, `failed` and `stayed` hear of the fate of orders, by the pod's uid, and `unmade` of pods
+    that Kubernetes does not make, by their job and why. `name` is who writes
     events. `writes_events` is for events that a pod was scheduled; those of pods that wait are always
     written."""
 
@@ -109,6 +112,7 @@ class KubernetesWriter:
         bound: Callable[[str], None],
         failed: Callable[[str], None],
         stayed: Callable[[str], None],
+        unmade: Callable[[str, str], None] = lambda job, reason: None,
         log: Callable[[str], None] = lambda line: None,
         writes_events: bool = True,
         observer: WriterObserver | None = None,
@@ -122,6 +126,7 @@ class KubernetesWriter:
         self._bound = bound
         self._failed = failed
         self._stayed = stayed
+        self._unmade = unmade
         self._log = log
         self._writes_events = writes_events
         self._binds: asyncio.Queue[tuple[float, BindOrder]] = asyncio.Queue()
@@ -159,6 +164,8 @@ class KubernetesWriter:
                 asyncio.get_running_loop().call_soon(self._stayed, pod.uid)
             case EvictOrder():
                 self._spawn(self._evict(order))
+            case CreateOrder():
+                self._spawn(self._make(order))
             case NominateOrder(pod, node):
                 self._spawn(self._write(lambda: self._nominate(pod, node)))
 
@@ -290,6 +297,34 @@ class KubernetesWriter:
                 wait = min(2 * wait, _LONGEST_WAIT)
                 continue
             return pod.uid == order.pod.uid and pod.spec.node_name == order.node
+
+    # Pods of committed jobs.
+
+    async def _make(self, order: CreateOrder) -> None:
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                async with self._rightfully():
+                    await self._client.create(PODS, order.document)
+            except RightEnded:
+                if self.right.is_held:
+                    continue
+                self._unmade(order.job, "this server may not write any more")
+                return
+            except ObjectExists:
+                # An answer was lost: its name is the job's.
+                return
+            except (RequestForbidden, RequestInvalid, ObjectNotFound, ObjectConflict) as error:
+                self._log(str(error))
+                self._unmade(order.job, str(error))
+                return
+            except KubernetesError as error:
+                self._log(str(error))
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+                continue
+            self.counts["made"] += 1
+            return
 
     # Making room.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -169,4 +169,11 @@ class NominateOrder(msgspec.Struct, frozen=True):
     node: str
 
 
-ClusterOrder: TypeAlias = BindOrder | EvictOrder | NominateOrder
+class CreateOrder(msgspec.Struct, frozen=True):
+    """A pod for a job that was committed from elsewhere."""
+
+    job: str
+    document: dict[str, Any]
+
+
+ClusterOrder: TypeAlias = BindOrder | EvictOrder | NominateOrder | CreateOrder

@@ -23,7 +23,7 @@ from argosy.service.live import LiveCluster
 from argosy.service.server import FoundEngines
 from argosy.workloads.tables import Misfit, path_text
 from argosy.worlds.kubernetes.cluster import PodCluster
-from argosy.worlds.kubernetes.tracked import BindOrder, EvictOrder, PodState
+from argosy.worlds.kubernetes.tracked import BindOrder, CreateOrder, EvictOrder, PodState
 from argosy.worlds.local.overruled import OverruledWorld
 from argosy.worlds.local.store import LocalStore
 from argosy.worlds.local.turn import LocalCluster
@@ -167,6 +167,9 @@ class ShadowedEngine:
         self.pods.refused.clear()
         while orders:
             order = orders.popleft()
+            if isinstance(order, CreateOrder):
+                # Nobody commits jobs to a shadow.
+                continue
             uid = order.pod.uid
             self.record.advance(time.monotonic())
             match order:

@@ -1,0 +1,128 @@
+"""Jobs that are committed from elsewhere, and the pods that they become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from recorded_pod_world import RecordedPodWorld
+from test_pod_cluster import node, on_node
+
+from argosy.kubernetes.objects import Node, Pod
+from argosy.model.explanations import Why
+from argosy.model.jobs import Execution, Job, TaskGroup
+from argosy.model.resources import Resources
+from argosy.worlds.kubernetes.commits import AgentCluster, pod_name, pod_of_job
+from argosy.worlds.kubernetes.tracked import BindOrder, CreateOrder, EvictOrder
+
+REQUEST = Resources(2_000, 2**20, {"pods": 1})
+
+
+def job(name: str = "web", **keys: Any) -> Job:
+    usual: dict[str, Any] = {
+        "demands": {"image": "x"},
+        "execution": Execution(command=("serve",)),
+    }
+    return Job(name, (TaskGroup(1, REQUEST, **(usual | keys)),))
+
+
+def committed(name: str = "web") -> tuple[AgentCluster, RecordedPodWorld, Pod]:
+    """A job was committed to n0; and the pod that it is to become."""
+    world = RecordedPodWorld()
+    pods = AgentCluster(
+        lambda: world, lambda pod: pod.spec.scheduler_name == "argosy", name="argosy"
+    )
+    world.cluster = pods
+    pods.prepare_commits()
+    for each in ("n0", "n1"):
+        pods.set_node(node(each))
+    world.placed[name], world.tries[7] = (job(name), "n0"), name
+    assert not pods.launch(7, name)
+    assert pods.commit(7, job(name), "n0")
+    order = pods.orders.popleft()
+    assert isinstance(order, CreateOrder)
+    document = msgspec.convert(order.document, dict[str, Any])
+    document["metadata"]["uid"] = "u"
+    return pods, world, msgspec.convert(document, Pod)
+
+
+def test_a_committed_job_becomes_a_pod_on_its_node() -> None:
+    pods, world, pod = committed()
+    pods.set_pod(pod)
+    pods.flush()
+    assert list(pods.orders) == [BindOrder(pod, "n0")]
+    assert not world.waiting, "it is not decided on again"
+
+
+def test_a_job_ends_as_its_pod_does() -> None:
+    pods, world, pod = committed()
+    pods.set_pod(pod)
+    pods.bound("u")
+    there = on_node(pod, "n0")
+    pods.set_pod(there)
+    ended = msgspec.structs.replace(there.status, phase="Succeeded")
+    pods.set_pod(msgspec.structs.replace(there, status=ended))
+    assert not world.tries
+    assert not world.placed
+
+
+def test_a_job_whose_pod_cannot_be_made_has_failed() -> None:
+    pods, world, _ = committed()
+    pods.unmade("web", "no such namespace")
+    assert not world.tries
+
+
+def test_a_pod_whose_commit_was_undone_before_it_was_seen_is_evicted() -> None:
+    pods, _, pod = committed()
+    pods.pushed_off("web", Why.CANCELLED)
+    pods.set_pod(pod)
+    pods.set_pod(pod)
+    assert list(pods.orders) == [EvictOrder(pod, Why.CANCELLED)]
+
+
+def test_a_pod_on_a_node_is_evicted_if_its_commit_is_not_known() -> None:
+    pods, _, pod = committed()
+    pods.recover({}, {})
+    pods.set_pod(on_node(pod, "n0"))
+    [order] = pods.orders
+    assert isinstance(order, EvictOrder)
+
+
+def test_a_pod_of_another_agent_is_left_alone() -> None:
+    pods, _, pod = committed()
+    spec = msgspec.structs.replace(pod.spec, scheduler_name="other", node_name="n1")
+    pods.set_pod(msgspec.structs.replace(pod, spec=spec))
+    assert not pods.orders
+
+
+def test_a_pod_whose_node_does_not_admit_it_any_more_is_placed_anew() -> None:
+    pods, world, pod = committed()
+    taint = [{"key": "k", "effect": "NoSchedule"}]
+    document = msgspec.to_builtins(node("n0")) | {"spec": {"taints": taint}}
+    pods.set_node(msgspec.convert(document, Node))
+    pods.set_pod(pod)
+    assert not pods.orders
+    assert [each for each in world.waiting if each.startswith(("web", "default."))]
+
+
+def test_a_server_that_is_no_agent_makes_no_pods() -> None:
+    world = RecordedPodWorld()
+    pods = AgentCluster(lambda: world, lambda pod: True)
+    pods.set_node(node("n0"))
+    assert not pods.commit(1, job(), "n0")
+
+
+def test_names_of_pods_are_valid_and_different() -> None:
+    names = [pod_name(each) for each in ("A/b", "a-b", "-", "x" * 500)]
+    assert len(set(names)) == 4
+    assert all(len(each) <= 253 and each[0].isalnum() and each == each.lower() for each in names)
+
+
+def test_services_start_again_and_time_limits_hold() -> None:
+    service = pod_of_job(job(endless=True), "argosy")
+    assert service["spec"]["restartPolicy"] == "Always"
+    limited = job(execution=Execution(command=("x",), timeout=90_000_000), estimate=5_000_000)
+    batch = pod_of_job(limited, "argosy")
+    assert batch["spec"]["restartPolicy"] == "Never"
+    assert batch["spec"]["activeDeadlineSeconds"] == 90
+    assert batch["metadata"]["annotations"]["argosy.dev/estimate"] == "5000000us"
