@@ -15,6 +15,7 @@ class FlowAlgorithm(IntEnum):
     COST_SCALING = 4
     CYCLE_CANCELLING = 5
     RACE = 6
+    WARM_RACE = 7
 
 class FlowStatus(IntEnum):
     OPTIMAL = 0
@@ -74,9 +75,11 @@ class FlowSolver:
         budget: Budget | None,
         stop: FlowStop | None,
         arc_prioritisation: bool,
+        depth_first: bool,
         price_refine: bool,
         fresh_prices: bool,
         short_searches: bool,
+        alpha: int,
     ) -> tuple[FlowStatus, FlowAlgorithm, int, int]: ...
     def way(
         self,
@@ -103,18 +106,25 @@ class FlowSolver:
 
 class FlowRoster:
     def __init__(
-        self, solver: FlowSolver, dimensions: int, reschedules: bool, migration: int
+        self,
+        solver: FlowSolver,
+        dimensions: int,
+        reschedules: bool,
+        migration: int,
+        drains: bool,
     ) -> None: ...
     def add_machines(self, vertices: NDArray[np.int32]) -> None: ...
     def open_pool(
+        self, number: int, vertex: int, request: NDArray[np.int64], is_choosy: bool
+    ) -> None: ...
+    def add_aggregators(
         self,
         number: int,
-        vertex: int,
-        request: NDArray[np.int64],
-        racks: NDArray[np.int32],
-        is_choosy: bool,
+        vertices: NDArray[np.int32],
+        froms: NDArray[np.int64],
+        tos: NDArray[np.int64],
+        arcs: NDArray[np.int32],
     ) -> None: ...
-    def add_racks(self, number: int, racks: NDArray[np.int32]) -> None: ...
     def close_pool(self, number: int) -> None: ...
     def add_owner(self) -> None: ...
     def add_job(self, number: int, tasks: int, head: int, precedence: int) -> None: ...
@@ -151,7 +161,7 @@ class FlowRoster:
         self,
         pools: NDArray[np.int64],
         machines: NDArray[np.int64],
-        racks: NDArray[np.int64],
+        above: NDArray[np.int64],
         new_rooms: NDArray[np.int64],
         new_costs: int | NDArray[np.int64],
         new_steps: int | NDArray[np.int64],
@@ -172,7 +182,7 @@ class FlowRoster:
         steps: NDArray[np.int64],
     ) -> None: ...
     def extract(
-        self, arcs: NDArray[np.int32], racks: NDArray[np.int64]
+        self, arcs: NDArray[np.int32], above: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
     def admit(
         self,
