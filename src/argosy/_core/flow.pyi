@@ -11,11 +11,12 @@ class FlowAlgorithm(IntEnum):
     AUTO = 0
     LOCAL = 1
     SHORTEST_PATHS = 2
-    RELAXATION = 3
-    COST_SCALING = 4
-    CYCLE_CANCELLING = 5
-    RACE = 6
-    WARM_RACE = 7
+    PRIMAL_DUAL = 3
+    RELAXATION = 4
+    COST_SCALING = 5
+    CYCLE_CANCELLING = 6
+    RACE = 7
+    WARM_RACE = 8
 
 class FlowStatus(IntEnum):
     OPTIMAL = 0

@@ -215,16 +215,16 @@ def _replayed(scale: str, figure: str) -> list[Case]:
                 )
             )
         case "16":
-            names = ("firmament", "race", "relaxation", "cost-scaling")
+            solvers = ("firmament", "race", "relaxation", "cost-scaling")
             over = _over(
-                scheduler=names,
+                scheduler=solvers,
                 machines=machines,
                 seconds=seconds,
                 speed_up=(10.0,),
                 utilisation=(1.05,),
             )
             transient = _over(
-                scheduler=names,
+                scheduler=solvers,
                 machines=(_pick(scale, 40, 300, 12_500),),
                 seconds=(_pick(scale, 4.0, 40.0, 480.0),),
                 speed_up=(10.0,),

@@ -160,7 +160,7 @@ class Pools:
                 self._network.set_arcs(pool.links, terms.capacities, costs.costs, costs.steps)
 
     def reached_from(self, number: int, aggregator: int, onward: Numbers) -> Numbers:
-        """The cost of reaching each machine from an aggregator of a pool, or from the pool itself; `FAR` if
+        """The cost of reaching each machine from an aggregator of a pool, or from the pool; `FAR` if
         there is no way. `onward` is the cost of the last arc to each machine."""
         pool, topology = self.by_number[number], self.topology
         costs = np.full(topology.aggregators + 1, FAR, np.int64)
