@@ -11,10 +11,12 @@ class FlowAlgorithm(IntEnum):
     AUTO = 0
     LOCAL = 1
     SHORTEST_PATHS = 2
-    RELAXATION = 3
-    COST_SCALING = 4
-    CYCLE_CANCELLING = 5
-    RACE = 6
+    PRIMAL_DUAL = 3
+    RELAXATION = 4
+    COST_SCALING = 5
+    CYCLE_CANCELLING = 6
+    RACE = 7
+    WARM_RACE = 8
 
 class FlowStatus(IntEnum):
     OPTIMAL = 0
@@ -74,9 +76,11 @@ class FlowSolver:
         budget: Budget | None,
         stop: FlowStop | None,
         arc_prioritisation: bool,
+        depth_first: bool,
         price_refine: bool,
         fresh_prices: bool,
         short_searches: bool,
+        alpha: int,
     ) -> tuple[FlowStatus, FlowAlgorithm, int, int]: ...
     def way(
         self,
@@ -103,7 +107,12 @@ class FlowSolver:
 
 class FlowRoster:
     def __init__(
-        self, solver: FlowSolver, dimensions: int, reschedules: bool, migration: int
+        self,
+        solver: FlowSolver,
+        dimensions: int,
+        reschedules: bool,
+        migration: int,
+        drains: bool,
     ) -> None: ...
     def add_machines(self, vertices: NDArray[np.int32]) -> None: ...
     def open_pool(
@@ -177,7 +186,7 @@ class FlowRoster:
         steps: NDArray[np.int64],
     ) -> None: ...
     def extract(
-        self, arcs: NDArray[np.int32], racks: NDArray[np.int64]
+        self, arcs: NDArray[np.int32], above: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
     def admit(
         self,

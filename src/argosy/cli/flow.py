@@ -33,7 +33,8 @@ def command() -> None:
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="auto, local, shortest-paths, primal-dual, relaxation, cost-scaling, cycle-cancelling or race.",
+    help="auto, local, shortest-paths, primal-dual, relaxation, cost-scaling, cycle-cancelling, race or "
+    "warm-race.",
 )
 @click.option(
     "--solution",

@@ -53,6 +53,7 @@ _COLOURS: Final = {
     "kube": 2,
     "mesos": 3,
     "sparrow": 4,
+    "idle": 5,
 }
 _SECONDS: Final = "solver time [s]"
 _LATENCY: Final = "placement latency [s]"
@@ -124,9 +125,17 @@ SHOWN: Final = {
     ),
     "16": Shown(
         title="Oversubscribed",
-        caption="Computing time of rounds while more tasks want to run than there are slots.",
+        caption="Computing time of rounds while more tasks want to run than there are slots, and over "
+        "time in a cluster at 97 % that is oversubscribed for a while.",
         x="computing time [s]", y="rounds within that time [%]", by="scheduler",
-        curve=("round", "share"), logarithmic=(True, False),
+        curve=("round", "share"), logarithmic=(True, False), where={"utilisation": 1.05},
+        beside=(
+            Shown(
+                title="", caption="", part="97 % with a transient overload",
+                x="time [s]", y="computing time of the round [s]", by="scheduler",
+                curve=("at", "spent"), where={"utilisation": 0.97},
+            ),
+        ),
     ),
     "17": Shown(
         title="Short tasks only",

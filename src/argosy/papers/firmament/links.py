@@ -62,13 +62,19 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
+#: Not a scheduler: each task in isolation on an idle network, the paper's baseline.
+IDLE: Final = "idle"
+
+
 def run_links(point: ExperimentPoint) -> PointResult:
     told = point.parameters
     background = BACKGROUND if told["background"] == "yes" else {}
     wanted = float(told.get("wanted", WANTED))
-    world = LinkWorld(str(told["scheduler"]), background, point.seed, wanted)
+    is_idle = told["scheduler"] == IDLE
+    scheduler = "spread" if is_idle else str(told["scheduler"])
+    world = LinkWorld(scheduler, background, point.seed, wanted)
     world.run(float(told["load"]), int(told["jobs"]))
-    times = np.sort(np.array(world.responses))
+    times = np.sort(np.array(world.alone() if is_idle else world.responses))
     shares = list(range(1, 101))
     values = {f"p{share}": float(np.percentile(times, share)) for share in (50, 80, 90, 99)}
     values["placed"] = len(times) / (int(told["jobs"]) * TASKS)
@@ -154,6 +160,10 @@ class LinkWorld:
                 self._tell(JobSubmitted(what, number, tasks))
             else:
                 self._tell(what)
+
+    def alone(self) -> list[float]:
+        """How long each task would take in isolation."""
+        return [size / LINK for size in self._sizes.values()]
 
     def _push(self, at: int, what: Event | Job) -> None:
         self._count += 1

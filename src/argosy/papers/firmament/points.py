@@ -185,7 +185,7 @@ def _cases(scale: str, figure: str) -> list[Case]:
             shares = [links.WANTED] if scale == "smoke" else [links.WANTED, 0.2, 0.3, 0.5, 1.0]
             return [
                 {**case, "scheduler": name, "wanted": share, "jobs": jobs}
-                for name in links.SETTINGS
+                for name in (*links.SETTINGS, links.IDLE)
                 for share in (shares if name == "firmament" else [links.WANTED])
                 for case in traffic
             ]
@@ -215,15 +215,23 @@ def _replayed(scale: str, figure: str) -> list[Case]:
                 )
             )
         case "16":
-            return list(
-                _over(
-                    scheduler=("firmament", "race", "relaxation", "cost-scaling"),
-                    machines=machines,
-                    seconds=seconds,
-                    speed_up=(10.0,),
-                    utilisation=(1.05,),
-                )
+            solvers = ("firmament", "race", "relaxation", "cost-scaling")
+            over = _over(
+                scheduler=solvers,
+                machines=machines,
+                seconds=seconds,
+                speed_up=(10.0,),
+                utilisation=(1.05,),
             )
+            transient = _over(
+                scheduler=solvers,
+                machines=(_pick(scale, 40, 300, 12_500),),
+                seconds=(_pick(scale, 4.0, 40.0, 480.0),),
+                speed_up=(10.0,),
+                utilisation=(0.97,),
+                surge=(0.08,),
+            )
+            return [*over, *transient]
     speeds: list[Parameter] = [1.0, 50.0] if scale == "smoke" else [1.0, 50.0, 150.0, 300.0]
     short = (_pick(scale, 2.0, 5.0, 30.0),)
     alone = ("firmament", "race", "relaxation", "cost-scaling")

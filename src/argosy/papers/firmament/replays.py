@@ -28,6 +28,8 @@ SCHEDULERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "relaxation": ("firmament", {"algorithm": "relaxation", "warm": False}),
     "cost-scaling": ("quincy", {}),
 }
+#: A round is slow if it takes so many times as long as those before the surge.
+_SLOW: Final = 5
 _SHARES: Final = tuple(range(1, 101))
 
 
@@ -38,6 +40,7 @@ def load_of(point: ExperimentPoint) -> Load:
         utilisation=float(told.get("utilisation", 0.9)),
         speed_up=float(told.get("speed_up", 1.0)),
         seconds=float(told["seconds"]),
+        surge=float(told.get("surge", 0.0)),
         seed=point.seed,
     )
 
@@ -73,9 +76,19 @@ def latency(point: ExperimentPoint) -> PointResult:
         "arcs": float(graph.network.arcs),
         "locality": _locality(done.world, settings["data"]),
     }
+    if load.surge:
+        quarter = load.seconds / 4
+        values["calm"] = done.mean_round(0, quarter)
+        values["surge"] = done.mean_round(quarter, 2 * quarter)
+        # The surge has ended by itself after half of the time.
+        values["recovery"] = done.last_slow_round(2 * quarter, _SLOW * values["calm"]) - 2 * quarter
     curve = [done.percentile(share) for share in _SHARES]
     rounds = [done.round_percentile(share) for share in _SHARES]
-    return PointResult(values, {"latency": curve, "round": rounds, "share": [*map(float, _SHARES)]})
+    series = {"latency": curve, "round": rounds, "share": [*map(float, _SHARES)]}
+    if load.surge:
+        series["at"] = [at for at, _ in done.spent]
+        series["spent"] = [seconds for _, seconds in done.spent]
+    return PointResult(values, series)
 
 
 def _graph(world: MeasuredWorld) -> Graph:

@@ -68,6 +68,9 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     utilisation: float = 0.9
     speed_up: float = 1.0
     seconds: float = 30.0
+    #: As a share of the slots: tasks that come at once after a quarter of the time and stay for another
+    #: quarter.
+    surge: float = 0.0
     seed: int = 1
 
     @property
@@ -136,8 +139,11 @@ def arriving(load: Load) -> Iterator[SimulatedJob]:
     # One job before the start, so that work left over from placing the initial tasks is not counted.
     early = group_with_truth(1, SLOT, (MICROS_PER_SECOND,))
     yield simulated_job("early", early, submit=int((BEGIN - 5) * MICROS_PER_SECOND))
+    surge = _surge(load)
     while True:
         at += random.exponential() / jobs_a_second
+        while surge and surge[0].submit <= at * MICROS_PER_SECOND:
+            yield surge.pop(0)
         if at > BEGIN + load.seconds:
             return
         seconds = MEDIAN_SECONDS * math.exp(SIGMA * random.normal()) / load.speed_up
@@ -145,6 +151,19 @@ def arriving(load: Load) -> Iterator[SimulatedJob]:
         group = group_with_truth(_size(random, load), SLOT, (duration,))
         yield simulated_job(f"job-{number}", group, submit=int(at * MICROS_PER_SECOND))
         number += 1
+
+
+def _surge(load: Load) -> list[SimulatedJob]:
+    """The jobs of the surge, all submitted at once."""
+    left, jobs = round(load.surge * load.total_slots), list[SimulatedJob]()
+    duration = int(load.seconds / 4 * MICROS_PER_SECOND)
+    while left > 0:
+        count = min(left, load.largest_job)
+        submit = int((BEGIN + load.seconds / 4) * MICROS_PER_SECOND)
+        group = group_with_truth(count, SLOT, (duration,))
+        jobs.append(simulated_job(f"surge-{len(jobs)}", group, submit=submit))
+        left -= count
+    return jobs
 
 
 class MeasuredReplay(msgspec.Struct, frozen=True):
@@ -164,6 +183,15 @@ class MeasuredReplay(msgspec.Struct, frozen=True):
 
     def percentile(self, share: float) -> float:
         return _percentile(self.latencies, share)
+
+    def mean_round(self, begin: float, end: float) -> float:
+        """Of the rounds that began between two times."""
+        took = [seconds for at, seconds in self.spent if begin <= at < end]
+        return sum(took) / max(1, len(took))
+
+    def last_slow_round(self, after: float, limit: float) -> float:
+        """When the last round after a time that took longer than `limit` ended, or that time."""
+        return max([after, *(at + s for at, s in self.spent if at >= after and s > limit)])
 
     def round_percentile(self, share: float) -> float:
         return _percentile([seconds for _, seconds in self.spent], share)

@@ -164,8 +164,8 @@ class Pools:
                 self._network.set_arcs(pool.links, terms.capacities, costs.costs, costs.steps)
 
     def reached_from(self, number: int, aggregator: int, onward: Numbers) -> Numbers:
-        """The cost of reaching each machine from an aggregator of a pool, where `onward` is the cost of
-        the last arc to it; `onward` where it does not lead there is at least `FAR`."""
+        """The cost of reaching each machine from an aggregator of a pool, or from the pool; `FAR` if
+        there is no way. `onward` is the cost of the last arc to each machine."""
         pool, topology = self.by_number[number], self.topology
         costs = np.full(topology.aggregators + 1, FAR, np.int64)
         costs[aggregator] = 0
@@ -173,7 +173,8 @@ class Pools:
         ends = zip(topology.tails.tolist(), topology.heads.tolist(), each, strict=True)
         for tail, head, cost in sorted(ends):
             costs[head] = min(costs[head], costs[tail] + cost)
-        return np.minimum(costs[topology.machines] + onward, FAR)
+        reached: Numbers = np.minimum(costs[topology.machines] + onward, FAR)
+        return reached
 
     def clear(self) -> None:
         """Drops pools without tasks, but only once there are many pools: most are used again."""
