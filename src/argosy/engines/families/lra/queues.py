@@ -74,9 +74,14 @@ class Shares:
             case "share":
                 return _dominant(held, view) / settings.queues.get(queue, 1.0)
 
-    def next(self, works: Iterable[PendingJob], view: View) -> PendingJob | None:
+    def next(self, works: Sequence[PendingJob], view: View) -> PendingJob | None:
         """The job to decide on; None if every queue with work is at its limit."""
         settings = self._settings
+        if not self.has_limits and settings.policy != "fair" and works:
+            # Most often all jobs are alike, and queues may be long.
+            owner, precedence = works[0].job.owner, works[0].job.precedence
+            if all(w.job.owner == owner and w.job.precedence == precedence for w in works):
+                return works[0]
         first: PendingJob | None = None
         first_key: tuple[float, str, int, int] | None = None
         shares: dict[str, float] = {}
