@@ -34,6 +34,7 @@ from argosy.model.scenario import (
     CellSpec,
     FleetEntry,
     MachineCrash,
+    MachineRelabel,
     Scenario,
     SchedulerCrash,
     Takes,
@@ -602,3 +603,57 @@ def test_an_operator_that_says_several_things_at_once_overrides_with_each() -> N
         "a -> {c, 0, 2} in rack",
         "a -> {b, 1, 2} in machine",
     ]
+
+
+@pytest.mark.parametrize("owner", ["admin", "ann"])
+def test_operators_add_and_withdraw_constraints_while_applications_come(owner: str) -> None:
+    """A job of the operator's owner carries the constraint for twenty seconds."""
+    rule = job(
+        "rule",
+        1,
+        request=Resources(0, 0),
+        seconds=20,
+        submit=2,
+        owner=owner,
+        constraints=(parse_constraint("w -> {w, 0, 3} in rack"),),
+    )
+    gathered = "appID:self & w -> {appID:self & w, 4, inf} in rack weight 20"
+    jobs = [
+        rule,
+        service("early", 5, gathered, cpu=100, submit=3),
+        service("late", 5, gathered, cpu=100, submit=23),
+    ]
+    trial = run("medea", jobs, {"operators": ["admin"]}, cell=cell(16))
+    racks = {n: Counter(m // 4 for m in where(trial, n)) for n in ("early", "late")}
+    assert (max(racks["early"].values()) <= 4) is (owner == "admin")
+    assert max(racks["late"].values()) == 5
+
+
+def test_node_sets_that_change_while_applications_come_count_as_they_are() -> None:
+    """All machines of the first rack move to another one, which brings a group of its own."""
+    together = "appID:self -> {appID:self, 3, inf} in rack"
+    joins = {"rack": ("new",), "hall": ("h",)}
+    faults = tuple(
+        MachineRelabel(at=15 * SECOND, machine=f"m{i}", joins=joins) for i in (0, 5, 10, 15)
+    )
+    inside = "appID:self -> {appID:self, 3, inf} in hall"
+    jobs = [service("a", 4, together, cpu=3_000, submit=20)]
+    jobs.append(service("b", 4, inside, cpu=500, submit=30))
+    trial = run("medea", jobs, cell=cell(16), faults=faults)
+    assert set(where(trial, "b")) <= {0, 5, 10, 15}
+    sets = [{0, 5, 10, 15}, {1, 2, 3}, {4, 6, 7}, {8, 9, 11}, {12, 13, 14}]
+    assert any(set(where(trial, "a")) <= each for each in sets)
+
+
+def test_a_constraint_can_name_a_single_container_of_another_application() -> None:
+    pair = simulated_job(
+        "db",
+        group_with_truth(1, Resources(3_000), tags=("db",)),
+        group_with_truth(1, Resources(3_000), tags=("db",)),
+        group_with_truth(2, Resources(3_000), tags=("db",)),
+        kind="service",
+    )
+    for index in (0, 1):
+        near = f"appID:self -> {{containerID:db/{index}, 1, inf}} in machine"
+        trial = run("medea", [pair, service("web", 1, near, cpu=1_000, submit=20)])
+        assert where(trial, "web") == [where(trial, "db")[index]]

@@ -118,7 +118,8 @@ def test_containers_are_counted_by_their_tags(written):
     counts = {tuple(sorted(tags)): count for tags, count in around.containers}
     assert counts == {
         ("appID:one", "kind:batch", "web"): 2,
-        ("appID:two", "db", "kind:batch"): 4,
+        ("appID:two", "db", "kind:batch"): 3,
+        ("appID:two", "containerID:two/3", "db", "kind:batch"): 1,
     }
 
 

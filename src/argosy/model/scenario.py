@@ -262,6 +262,18 @@ class MachineResize(
     capacity: Resources
 
 
+class MachineRelabel(
+    msgspec.Struct, frozen=True, kw_only=True, tag="machine-relabel", tag_field="kind"
+):
+    """At `at`, a machine gets other attributes and joins other node sets instead of all it had. Its
+    tasks stay."""
+
+    at: Time
+    machine: str
+    attributes: dict[str, str] = {}
+    joins: dict[str, tuple[str, ...]] = {}
+
+
 class SchedulerCrash(
     msgspec.Struct, frozen=True, kw_only=True, tag="scheduler-crash", tag_field="kind"
 ):
@@ -295,6 +307,7 @@ Fault: TypeAlias = (
     MachineCrash
     | MachineDrain
     | MachineResize
+    | MachineRelabel
     | SchedulerCrash
     | RandomCrashes
     | Partition

@@ -27,6 +27,7 @@ from argosy.model.scenario import (
     Jittered,
     MachineCrash,
     MachineDrain,
+    MachineRelabel,
     MachineResize,
     Network,
     PairLatency,
@@ -210,7 +211,11 @@ def check_faults(
     for index, fault in enumerate(faults):
         path: TablePath = ("faults", index)
         match fault:
-            case MachineCrash(machine=name) | MachineDrain(machine=name):
+            case (
+                MachineCrash(machine=name)
+                | MachineDrain(machine=name)
+                | MachineRelabel(machine=name)
+            ):
                 check_known("machine", name, known, (*path, "machine"))
             case MachineResize(machine=name, capacity=capacity):
                 check_known("machine", name, known, (*path, "machine"))

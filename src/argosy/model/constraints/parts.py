@@ -22,12 +22,14 @@ from argosy.model.constraints import (
     SpreadConstraint,
     TagConstraint,
 )
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import Job, TaskGroup, task_name
 
 #: Namespaces of the tags that every container gets from its job's id, kind and owner.
 APP: Final = "appID:"
 KIND: Final = "kind:"
 OWNER: Final = "owner:"
+#: Namespace of the tag of a single container, from its job's id and its index.
+CONTAINER: Final = "containerID:"
 #: In a job's own constraints: the job itself.
 SELF: Final = "appID:self"
 _UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_.:/-]|-(?=>)")
@@ -134,9 +136,20 @@ def automatic_tags(job: Job) -> tuple[str, ...]:
     return (*tags, _tag(OWNER, job.owner)) if job.owner else tags
 
 
+def container_tag(job_id: str, index: int) -> str:
+    return _tag(CONTAINER, task_name(job_id, index))
+
+
 def container_tags(job: Job, group: TaskGroup) -> tuple[str, ...]:
-    """All tags of a group's containers, without duplicates, in order."""
-    return tuple(sorted({*group.tags, *automatic_tags(job)}))
+    """All tags of a group's containers, without duplicates, in order. A container that is a group of its
+    own also has one with its number."""
+    tags = {*group.tags, *automatic_tags(job)}
+    if group.count == 1:
+        starts = zip(job.group_starts(), job.groups, strict=True)
+        index = next((start for start, known in starts if known is group), None)
+        if index is not None:
+            tags.add(container_tag(job.id, index))
+    return tuple(sorted(tags))
 
 
 def of_job(job_id: str, constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:

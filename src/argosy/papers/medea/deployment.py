@@ -42,6 +42,7 @@ KIND: Final = "lra"
 _UNIT: Final = 2**20
 #: When the first application comes: tasks have been placed by then.
 _BEGIN: Final = 3 * INTERVAL
+_FILL: Final = 2 * INTERVAL
 _ENGINES: Final = {each.name: each for each in (Medea, JKube, JKubePlus, KubeModern, Yarn)}
 #: An application that found no place is tried again in so many intervals.
 _ATTEMPTS: Final = 4
@@ -193,7 +194,11 @@ def deploy(
     name, settings = engine_of(algorithm or str(point.parameters["algorithm"]))
     apps = [_application(number, each, period) for number, each in enumerate(wanted)]
     end = _BEGIN + (len(apps) // period + _ATTEMPTS + 3) * INTERVAL
-    tasks = [*_running(site, point.seed), *_arriving(site, point.seed, end)]
+    tasks = merge(
+        _running(site, point.seed),
+        _arriving(site, point.seed, end),
+        key=lambda job: job.submit,
+    )
     jobs = list(merge(tasks, apps, key=lambda job: job.submit))
     scenario = Scenario(
         name="deployment",
@@ -262,19 +267,21 @@ def _task(site: Site, name: str, at: int, random: Random) -> SimulatedJob:
 
 
 def _running(site: Site, seed: int) -> Iterator[SimulatedJob]:
-    """Tasks in progress; what is left of an exponential time is distributed like the whole."""
+    """Tasks in progress, one after another before everything else. What is left of an exponential time
+    is distributed like the whole."""
     random = Random(seed).child("running")
-    for number in range(int(site.running)):
-        yield _task(site, f"r{number}", 0, random)
+    count = int(site.running)
+    for number in range(count):
+        yield _task(site, f"r{number}", number * _FILL // count, random)
 
 
 def _arriving(site: Site, seed: int, end: int) -> Iterator[SimulatedJob]:
-    """As many tasks as end."""
+    """As many tasks as end, from the middle of the fill on, when half of them are there."""
     if not site.tasks:
         return
     random = Random(seed).child("arriving")
     gap = _TASK_SECONDS * MICROS_PER_SECOND / site.running
-    at, number = 0.0, 0
+    at, number = _FILL / 2, 0
     while (at := at + gap * random.exponential()) < end:
         yield _task(site, f"t{number}", int(at), random)
         number += 1

@@ -13,7 +13,7 @@ with the counts of what runs already. `core/place/problem.hpp` states the mathem
 
 from __future__ import annotations
 
-from collections import Counter as Counts
+import collections
 from collections.abc import Sequence
 from typing import Final
 
@@ -180,7 +180,7 @@ def importance_of(kinds: Sequence[ContainerKind], apps: int) -> tuple[float, ...
     precedence = [0] * apps
     for kind in kinds:
         precedence[kind.app] = kind.precedence
-    count = Counts(precedence)
+    count = collections.Counter(precedence)
     worth: dict[int, float] = {}
     value, below = 1.0, 0.0
     for level in reversed(_highest(count)):
@@ -190,7 +190,7 @@ def importance_of(kinds: Sequence[ContainerKind], apps: int) -> tuple[float, ...
     return tuple(worth.get(level, 1.0) for level in precedence)
 
 
-def _highest(count: Counts[int]) -> list[int]:
+def _highest(count: collections.Counter[int]) -> list[int]:
     """The precedences to tell apart, highest first."""
     levels: list[int] = []
     product = 1

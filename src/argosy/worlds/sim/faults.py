@@ -1,5 +1,5 @@
 """Faults of a scenario: machines and schedulers that crash and come back, at given or random times, and
-machines that an operator drains or resizes."""
+machines that an operator drains, resizes or puts into other node sets."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from argosy.model.resources import Resources
 from argosy.model.scenario import (
     MachineCrash,
     MachineDrain,
+    MachineRelabel,
     MachineResize,
     RandomCrashes,
     Scenario,
@@ -18,6 +19,7 @@ from argosy.model.scenario import (
 )
 from argosy.model.transactions import (
     DrainMachine,
+    RelabelMachine,
     RemoveMachine,
     ResizeMachine,
     ReviveMachine,
@@ -60,6 +62,10 @@ class FaultPlan:
                 case MachineResize(at=at, machine=name, capacity=capacity):
                     number = self._host.view.machine_number(name)
                     self._world.post_fault(at, "resize", number, capacity)
+                case MachineRelabel(at=at, machine=name, attributes=attributes, joins=joins):
+                    number = self._host.view.machine_number(name)
+                    change = RelabelMachine(number, attributes, joins)
+                    self._world.post_fault(at, "relabel", change)
                 case SchedulerCrash(at=at, scheduler=name, down=down):
                     self._world.post_fault(at, "scheduler", self._host.named(name), down)
                 case RandomCrashes(start=start):
@@ -75,6 +81,8 @@ class FaultPlan:
                 self._host.membership.change(DrainMachine(machine, draining))
             case ("resize", int(machine), Resources() as capacity):
                 self._host.membership.change(ResizeMachine(machine, capacity))
+            case ("relabel", RelabelMachine() as change):
+                self._host.membership.change(change)
             case ("scheduler", Scheduler() as scheduler, down):
                 self._crash_scheduler(scheduler, down, now)
             case ("scheduler-back", Scheduler() as scheduler):

@@ -1,6 +1,7 @@
 """The constraint manager: all active constraints, validated on submission.
 
-Constraints of the operator are there from the beginning; those of an application come with it and go
+Constraints of the operator are there from the beginning, or come with a job of an owner who counts as
+operator and go when it is over; those of an application come with it and go
 when its last container has ended. Where they contradict the operator's, `overrides` says what becomes
 of them.
 """
@@ -33,9 +34,14 @@ class ConstraintManager:
         ledger: PlacementState,
         operator: Iterable[Constraint] = (),
         sight: Sight | None = None,
+        operators: Sequence[str] = (),
     ) -> None:
+        """`operators` are owners whose jobs bring constraints of the operator."""
         self._ledger = ledger
         self._sight = sight or (lambda constraint: constraint)
+        self._operators = frozenset(operators)
+        #: Applications with active constraints.
+        self._jobs: dict[int, Job] = {}
         self.operator = tuple(operator)
         self._around = Surroundings(groups={name: f.sets for name, f in ledger.families.items()})
         self._overrides = Overrides(self.operator, ledger.families)
@@ -55,7 +61,14 @@ class ConstraintManager:
             return
         own = of_job(job.id, job.constraints)
         self._require_sound(own)
-        seen = tuple(self._seen(self._overrides.settled(own)))
+        is_operator = job.owner in self._operators
+        self._activate(number, own if is_operator else self._overrides.settled(own))
+        self._jobs[number] = job
+        if is_operator:
+            self._settle_again()
+
+    def _activate(self, number: int, settled: Sequence[Constraint]) -> None:
+        seen = tuple(self._seen(settled))
         added: list[Constraint] = []
         try:
             for constraint in seen:
@@ -69,9 +82,30 @@ class ConstraintManager:
         self._hard += sum(constraint.hard for constraint in seen)
 
     def withdraw(self, number: int) -> None:
+        self._deactivate(number)
+        job = self._jobs.pop(number, None)
+        if job is not None and job.owner in self._operators:
+            self._settle_again()
+
+    def _deactivate(self, number: int) -> None:
         for constraint in self._active.pop(number, ()):
             self._ledger.remove(constraint)
             self._hard -= constraint.hard
+
+    def _settle_again(self) -> None:
+        """The operator's constraints have changed, and with them what they override."""
+        more = [
+            constraint
+            for job in self._jobs.values()
+            if job.owner in self._operators
+            for constraint in of_job(job.id, job.constraints)
+        ]
+        self._overrides = Overrides((*self.operator, *more), self._ledger.families)
+        for number, job in self._jobs.items():
+            if job.owner not in self._operators:
+                own = of_job(job.id, job.constraints)
+                self._deactivate(number)
+                self._activate(number, self._overrides.settled(own))
 
     def active(self, number: int) -> tuple[Constraint, ...]:
         return self._active.get(number, ())

@@ -32,13 +32,15 @@ class Memory:
         name: str,
         operator: tuple[Constraint, ...] = (),
         sight: Sight | None = None,
+        operators: tuple[str, ...] = (),
     ) -> None:
-        """`name` is the scheduler that uses this memory."""
+        """`name` is the scheduler that uses this memory; `operators` are owners who count as
+        operator."""
         self._name = name
         self.machines = view.machines
         self._labels = view.labels_version
         self.ledger: PlacementState = make_ledger(view)
-        self.manager = ConstraintManager(self.ledger, operator, sight)
+        self.manager = ConstraintManager(self.ledger, operator, sight, operators)
         #: Why an application's constraints are not active.
         self._refused: dict[int, ModelError] = {}
         self._applications = -1

@@ -18,7 +18,7 @@ from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job
 from argosy.model.transactions import TaskArray
 
-Amounts = NDArray[np.int64]
+HeldAmounts = NDArray[np.int64]
 _MEMORY: Final = "memory"
 
 
@@ -28,11 +28,11 @@ class Shares:
 
     def __init__(self, settings: TaskQueueSettings) -> None:
         self._settings = settings
-        self._held: dict[str, Amounts] = {}
+        self._held: dict[str, HeldAmounts] = {}
         #: Only for the policy `fair`.
-        self._by_job: dict[int, Amounts] = {}
+        self._by_job: dict[int, HeldAmounts] = {}
         #: By decision under way: what its claims would add to queues.
-        self._promised: dict[str, dict[str, Amounts]] = {}
+        self._promised: dict[str, dict[str, HeldAmounts]] = {}
         #: Whether some queue may not have the whole cell.
         self.has_limits = any(each.most < 1 for each in settings.capacities.values())
 
@@ -52,7 +52,7 @@ class Shares:
         self._promised.pop(decision, None)
         if not self.has_limits:
             return
-        wanted: dict[str, Amounts] = {}
+        wanted: dict[str, HeldAmounts] = {}
         for job, tasks in works:
             queue = self._settings.queue_of(job.owner)
             wanted[queue] = _sum(wanted.get(queue), _request(job, tasks, view))
@@ -74,9 +74,14 @@ class Shares:
             case "share":
                 return _dominant(held, view) / settings.queues.get(queue, 1.0)
 
-    def next(self, works: Iterable[PendingJob], view: View) -> PendingJob | None:
+    def next(self, works: Sequence[PendingJob], view: View) -> PendingJob | None:
         """The job to decide on; None if every queue with work is at its limit."""
         settings = self._settings
+        if not self.has_limits and settings.policy != "fair" and works:
+            # Most often all jobs are alike, and queues may be long.
+            owner, precedence = works[0].job.owner, works[0].job.precedence
+            if all(w.job.owner == owner and w.job.precedence == precedence for w in works):
+                return works[0]
         first: PendingJob | None = None
         first_key: tuple[float, str, int, int] | None = None
         shares: dict[str, float] = {}
@@ -133,7 +138,7 @@ class Shares:
         remedy = f"a higher limit than {100 * most:.4g} % of the cell for the queue {queue!r}"
         return Explanation(refused=refused, remedy=f"{remedy}, or ends of tasks of its own")
 
-    def _used(self, queue: str, view: View) -> Amounts:
+    def _used(self, queue: str, view: View) -> HeldAmounts:
         used = np.zeros(len(view.dimensions), np.int64)
         for amounts in (self._held, *self._promised.values()):
             if queue in amounts:
@@ -141,13 +146,13 @@ class Shares:
         return used
 
 
-def _sum(before: Amounts | None, more: Amounts) -> Amounts:
+def _sum(before: HeldAmounts | None, more: HeldAmounts) -> HeldAmounts:
     """Resources that were unknown before are added at the end."""
     if before is None:
         return more
     if len(before) < len(more):
         before = np.concatenate([before, np.zeros(len(more) - len(before), np.int64)])
-    total: Amounts = before + more
+    total: HeldAmounts = before + more
     return total
 
 
@@ -156,15 +161,15 @@ def _whole(view: View) -> NDArray[np.int64]:
     return np.asarray(np.maximum(1, whole), np.int64)
 
 
-def _dominant(held: Amounts, view: View) -> float:
+def _dominant(held: HeldAmounts, view: View) -> float:
     return float((held / _whole(view)[: len(held)]).max())
 
 
-def _memory(held: Amounts, view: View) -> int:
+def _memory(held: HeldAmounts, view: View) -> int:
     return int(held[view.dimensions.index(_MEMORY)]) if _MEMORY in view.dimensions else 0
 
 
-def _request(job: Job, tasks: TaskArray, view: View) -> Amounts:
+def _request(job: Job, tasks: TaskArray, view: View) -> HeldAmounts:
     total = np.zeros(len(view.dimensions), np.int64)
     for group, mine in job.tasks_by_group(tasks):
         request: Sequence[int] = view.shape_request(view.shape(group.request))

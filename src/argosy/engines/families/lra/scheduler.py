@@ -212,7 +212,7 @@ class LraScheduler(QueueScheduler, ABC):
     def remember(self, view: View) -> Memory:
         """A new memory of everything the view shows."""
         operator = (*self._context.constraints, *self._lra.operator)
-        return Memory(view, self._context.name, operator, self.sight())
+        return Memory(view, self._context.name, operator, self.sight(), self._lra.operators)
 
     def tags(self, job: Job, group: TaskGroup) -> Sequence[str]:
         return self._planner.tags(job, group)

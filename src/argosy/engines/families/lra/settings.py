@@ -104,6 +104,8 @@ class LraSettings(TaskQueueSettings, frozen=True):
     t_container: Micros = Micros(5_000)
     #: Operator's constraints, in addition to those of the cell.
     operator: tuple[Constraint, ...] = ()
+    #: Constraints of jobs of these owners count as the operator's, as long as the jobs are not over.
+    operators: tuple[str, ...] = ()
     #: When tasks have taken an application's room: place it again in the next interval; kill tasks of
     #: the same or lower precedence; move at once to another machine of the same sets; or reserve the
     #: room, which requires that the decision is made at once, not in the background.
