@@ -1,7 +1,7 @@
 // The job board: where every task is, and when each job reached its milestones.
 //
-// One byte of state per task of a job that is not done, and a row of columns per job. Counts per state are
-// kept as tasks move, so that "where is everything" is O(1), and `first_misplaced` finds a task that its
+// Of a job that is done, 57 bytes are kept: its milestones, its owner and how many tasks it had. Any other job
+// also has counts, and one byte of state per task. Counts per state are kept over all jobs as tasks move, so that "where is everything" is O(1), and `first_misplaced` finds a task that its
 // scheduler may not place: this catches an engine that places a task twice. Job numbers are dense and grow
 // by one.
 //
@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,19 +34,16 @@ inline constexpr int task_states = 7;
 
 class Board {
  public:
+  Board() = default;
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
   std::int64_t add(std::int64_t submit, std::int64_t tasks, std::int32_t owner) {
-    states_.emplace_back(static_cast<std::size_t>(tasks), TaskState::pending);
+    open_.push_back(std::make_unique<OpenJob>(static_cast<std::int32_t>(tasks)));
     submit_.push_back(submit);
     owner_.push_back(owner);
     total_.push_back(static_cast<std::int32_t>(tasks));
-    pending_.push_back(static_cast<std::int32_t>(tasks));
-    finished_.push_back(0);
-    abandoned_.push_back(0);
-    failed_.push_back(0);
-    cancelled_.push_back(0);
     shares_work_.push_back(0);
-    placed_.push_back(0);
-    unstarted_.push_back(static_cast<std::int32_t>(tasks));
     first_attempt_.push_back(-1);
     thought_.push_back(0);
     all_placed_.push_back(-1);
@@ -57,10 +55,11 @@ class Board {
   // A job that is not done gets more tasks.
   void grow(std::int64_t job, std::int64_t tasks) {
     const std::int64_t more = tasks - total_[job];
-    states_[job].resize(static_cast<std::size_t>(tasks), TaskState::pending);
+    OpenJob& open = *open_[job];
+    open.states.resize(static_cast<std::size_t>(tasks), TaskState::pending);
     total_[job] = static_cast<std::int32_t>(tasks);
-    pending_[job] += static_cast<std::int32_t>(more);
-    unstarted_[job] += static_cast<std::int32_t>(more);
+    open.pending += static_cast<std::int32_t>(more);
+    open.unstarted += static_cast<std::int32_t>(more);
     counts_[0] += more;
   }
   bool is_done(std::int64_t job) const { return done_[job] >= 0; }
@@ -75,8 +74,8 @@ class Board {
   std::int64_t tasks(std::int64_t job) const { return total_[job]; }
 
   TaskState state(std::int64_t task) const {
-    const auto& states = states_[job_of(task)];
-    return states.empty() ? TaskState::finished : states[index_of(task)];
+    const OpenJob* open = open_[job_of(task)].get();
+    return open == nullptr ? TaskState::finished : open->states[index_of(task)];
   }
   std::int64_t count(TaskState state) const { return counts_[static_cast<int>(state)]; }
 
@@ -92,32 +91,35 @@ class Board {
   // Extra workers are not tracked here.
   void move(std::int64_t task, TaskState to, std::int64_t now) {
     const std::int64_t job = job_of(task);
-    if (index_of(task) >= states_[job].size()) return;
-    TaskState& state = states_[job][index_of(task)];
+    OpenJob* const open = open_[job].get();
+    if (open == nullptr || index_of(task) >= open->states.size()) return;
+    TaskState& state = open->states[index_of(task)];
     const TaskState from = state;
     --counts_[static_cast<int>(from)];
     ++counts_[static_cast<int>(to)];
     state = to;
-    pending_[job] += (to == TaskState::pending) - (from == TaskState::pending);
-    placed_[job] += has_machine(to) - has_machine(from);
-    unstarted_[job] += is_unstarted(to) - is_unstarted(from);
+    open->pending += (to == TaskState::pending) - (from == TaskState::pending);
+    open->placed += has_machine(to) - has_machine(from);
+    open->unstarted += is_unstarted(to) - is_unstarted(from);
     if (to == TaskState::finished) {
-      ++finished_[job];
+      ++open->finished;
     } else if (to >= TaskState::abandoned) [[unlikely]] {
-      ++given_up(to)[job];
+      ++open->given_up(to);
     }
-    if (from >= TaskState::abandoned) [[unlikely]] --given_up(from)[job];
-    if (all_placed_[job] < 0 && placed_[job] == total_[job]) all_placed_[job] = now;
-    if (finished_[job] == total_[job]) {
+    if (from >= TaskState::abandoned) [[unlikely]] --open->given_up(from);
+    if (all_placed_[job] < 0 && open->placed == total_[job]) all_placed_[job] = now;
+    if (open->finished == total_[job]) {
       done_[job] = now;
       done_jobs_.push_back(job);
-      std::vector<TaskState>().swap(states_[job]);
+      open_[job].reset();
     }
   }
 
   // Whether none of the job's tasks is open.
   bool is_over(std::int64_t job) const {
-    return finished_[job] + abandoned_[job] + failed_[job] + cancelled_[job] == total_[job];
+    const OpenJob* open = open_[job].get();
+    return open == nullptr ||
+           open->finished + open->abandoned + open->failed + open->cancelled == total_[job];
   }
 
   // The job's workers share its work: there may be more of them than tasks.
@@ -161,7 +163,7 @@ class Board {
   std::vector<std::int64_t> take_done() { return std::exchange(done_jobs_, {}); }
 
   // Tasks that are pending or queued.
-  std::int64_t unstarted(std::int64_t job) const { return unstarted_[job]; }
+  std::int64_t unstarted(std::int64_t job) const { return open_[job] ? open_[job]->unstarted : 0; }
 
   std::int32_t owner(std::int64_t job) const { return owner_[job]; }
   void set_owner(std::int64_t job, std::int32_t owner) { owner_[job] = owner; }
@@ -174,7 +176,7 @@ class Board {
 
   void jobs_with_pending(std::int32_t owner, std::vector<std::int64_t>& out) const {
     for (std::int64_t job = 0; job < jobs(); ++job) {
-      if (owner_[job] == owner && pending_[job] > 0) out.push_back(job);
+      if (owner_[job] == owner && open_[job] && open_[job]->pending > 0) out.push_back(job);
     }
   }
 
@@ -183,9 +185,9 @@ class Board {
   const std::vector<std::int64_t>& thought() const { return thought_; }
   const std::vector<std::int64_t>& all_placed() const { return all_placed_; }
   const std::vector<std::int64_t>& done() const { return done_; }
-  // Per job, the tasks that are over without having finished: abandoned, failed or cancelled.
-  const std::vector<std::int64_t>& abandoned() const { return abandoned_; }
-  const std::vector<std::int64_t>& cancelled() const { return cancelled_; }
+  // Per job, the tasks that are over without having finished: none, if it is done.
+  std::vector<std::int64_t> abandoned() const { return column(&OpenJob::abandoned); }
+  std::vector<std::int64_t> cancelled() const { return column(&OpenJob::cancelled); }
 
  private:
   static int has_machine(TaskState state) {
@@ -195,18 +197,33 @@ class Board {
     return state == TaskState::pending || state == TaskState::queued;
   }
 
-  std::vector<std::int64_t>& given_up(TaskState state) {
-    if (state == TaskState::abandoned) return abandoned_;
-    return state == TaskState::failed ? failed_ : cancelled_;
+  // A job that is not done.
+  struct OpenJob {
+    explicit OpenJob(std::int32_t tasks)
+        : states(static_cast<std::size_t>(tasks), TaskState::pending), pending(tasks), unstarted(tasks) {}
+
+    std::int32_t& given_up(TaskState state) {
+      if (state == TaskState::abandoned) return abandoned;
+      return state == TaskState::failed ? failed : cancelled;
+    }
+
+    std::vector<TaskState> states;
+    std::int32_t pending, unstarted, placed = 0;
+    std::int32_t finished = 0, abandoned = 0, failed = 0, cancelled = 0;
+  };
+
+  std::vector<std::int64_t> column(std::int32_t OpenJob::*count) const {
+    std::vector<std::int64_t> counts;
+    counts.reserve(open_.size());
+    for (const auto& open : open_) counts.push_back(open ? (*open).*count : 0);
+    return counts;
   }
 
-  // Empty once all of a job's tasks have finished.
-  std::vector<std::vector<TaskState>> states_;
+  std::vector<std::unique_ptr<OpenJob>> open_;  // null once all of a job's tasks have finished
   std::vector<std::int64_t> done_jobs_;
   std::vector<std::int64_t> submit_, first_attempt_, thought_, all_placed_, done_;
-  std::vector<std::int64_t> abandoned_, failed_, cancelled_;
+  std::vector<std::int32_t> owner_, total_;
   std::vector<std::uint8_t> shares_work_;
-  std::vector<std::int32_t> owner_, total_, pending_, finished_, placed_, unstarted_;
   std::int64_t counts_[task_states] = {};
 };
 

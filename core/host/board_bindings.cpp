@@ -152,6 +152,6 @@ void bind_board(nb::module_& module) {
                                     copy_of(self.all_placed()), copy_of(self.done()));
            })
       .def("thought_by_job", [](const Board& self) { return copy_of(self.thought()); })
-      .def("abandoned_by_job", [](const Board& self) { return copy_of(self.abandoned()); })
-      .def("cancelled_by_job", [](const Board& self) { return copy_of(self.cancelled()); });
+      .def("abandoned_by_job", [](const Board& self) { return to_numpy(self.abandoned()); })
+      .def("cancelled_by_job", [](const Board& self) { return to_numpy(self.cancelled()); });
 }
