@@ -1,4 +1,4 @@
-"""`argosy record`: a live cluster's run as a workload, or its journal."""
+"""`argosy record`: what happened in a cluster as a workload, or a live cluster's journal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ TRACE: Final = "jobs.jsonl"
 _SHORTEST_HORIZON: Final = 60_000_000
 
 
-@click.command(epilog="Example: argosy record -o recorded")
+@click.command(
+    epilog="Example: argosy record -o recorded; or of a Kubernetes cluster: argosy record --kubeconfig "
+    "~/.kube/config --for 10min -o recorded"
+)
 @click.option(
     "-o",
     "--output",
@@ -41,16 +44,61 @@ _SHORTEST_HORIZON: Final = 60_000_000
     metavar="N",
     help="With --journal: of which start of the server.  [default: the present one]",
 )
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Record the Kubernetes cluster that FILE leads to, instead of a server of Argosy.",
+)
+@click.option(
+    "--context",
+    metavar="NAME",
+    help="The context of the kubeconfig; without --kubeconfig, of the one that kubectl would use.",
+)
+@click.option(
+    "--for",
+    "duration",
+    metavar="DURATION",
+    help="Of Kubernetes: record for this time, such as 10min.  [default: until Ctrl-C]",
+)
+@click.option(
+    "--pinned",
+    is_flag=True,
+    help="Of Kubernetes: pods that run already stay on their nodes; otherwise they are placed anew.",
+)
 @live_options
 def command(
-    target: Path | None, journal: Path | None, life: int | None, where: ServerChoice
+    target: Path | None,
+    journal: Path | None,
+    life: int | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    duration: str | None,
+    pinned: bool,
+    where: ServerChoice,
 ) -> None:
-    """Turn what happened in a live cluster into files for simulations.
+    """Turn what happened in a cluster into files for simulations.
 
     With -o, a scenario: the cluster's machines and fleet, and every job with the time it was submitted
     and how long its tasks ran. `argosy run` and `argosy compare` take it. With --journal, the journal
     of the server: `argosy replay` checks its decisions, or tries other engines.
+
+    With --kubeconfig or --context, the cluster is one of Kubernetes, whoever schedules it. It is watched
+    from now on, and nothing in it is changed.
     """
+    if kubeconfig is not None or context is not None:
+        if journal is not None or life is not None or where.is_given:
+            raise CommandError(
+                "a server of Argosy and a cluster of Kubernetes",
+                expected="--kubeconfig with -o, --context, --for and --pinned only",
+            )
+        if target is None:
+            raise CommandError("nowhere to write to", expected="-o DIR")
+        _record_kubernetes(target, kubeconfig, context, duration, pinned)
+        return
+    if duration is not None or pinned:
+        given = "--for" if duration is not None else "--pinned"
+        raise CommandError(f"{given} without --kubeconfig", expected="both")
     if target is None and journal is None:
         raise CommandError("nothing to write", expected="-o DIR, --journal FILE, or both")
     if life is not None and journal is None:
@@ -64,6 +112,22 @@ def command(
                 for piece in client.journal(life):
                     file.write(piece)
             note(f"{journal}: {journal.stat().st_size:,} bytes")
+
+
+def _record_kubernetes(
+    target: Path, kubeconfig: Path | None, context: str | None, duration: str | None, pinned: bool
+) -> None:
+    from argosy.cli.record_kubernetes import record_kubernetes, write_cluster
+    from argosy.model.units import format_count
+
+    carried = record_kubernetes(kubeconfig, context, duration, pinned=pinned)
+    write_cluster(target, carried, SCENARIO, TRACE)
+    for sentence in carried.left_out:
+        note(f"note: {sentence}")
+    pods = format_count(sum(job.tasks for job in carried.jobs), "pod")
+    jobs = format_count(len(carried.jobs), "job")
+    nodes = format_count(len(carried.machines), "machine")
+    note(f"{target / SCENARIO}: {nodes}, {pods} in {jobs}")
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -52,9 +52,11 @@ class CellTable(msgspec.Struct, frozen=True, kw_only=True):
     constraints: tuple[Constraint, ...] = ()
 
 
-def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
+def make_cell(
+    table: CellTable, brought: Sequence[Machine] = (), own_groups: Sequence[GroupSpec] = ()
+) -> CellSpec:
     """The cell described by the table; `brought` are the machines of the workload, if the table has
-    none."""
+    none, and `own_groups` the node groups that they have joined."""
     if not table.machines and not brought:
         raise Misfit(ScenarioError("no machines", expected="at least one"), _MACHINES)
     _check_counts(table)
@@ -92,7 +94,7 @@ def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
             machines.append(Machine(name, entry.capacity, entry.attributes, entry.joins | joins))
     for machine in () if table.machines else brought:
         joins = {group: (f"{group}-{len(machines) // size}",) for group, size in dealt.items()}
-        machines.append(msgspec.structs.replace(machine, joins=joins))
+        machines.append(msgspec.structs.replace(machine, joins=machine.joins | joins))
     try:
         dimensions_of(machine.capacity for machine in machines)
     except ModelError as error:
@@ -101,13 +103,14 @@ def make_cell(table: CellTable, brought: Sequence[Machine] = ()) -> CellSpec:
         GroupSpec(name=name, sets=_sets(name, group, len(machines)))
         for name, group in table.groups.items()
     )
-    constraints = _constraints(table)
+    groups += tuple(group for group in own_groups if group.name not in table.groups)
+    constraints = _constraints(table, groups)
     _require_sound(constraints, groups, len(machines))
     return CellSpec(machines=tuple(machines), groups=groups, constraints=constraints)
 
 
-def _constraints(table: CellTable) -> tuple[Constraint, ...]:
-    groups = (MACHINE_GROUP, *table.groups)
+def _constraints(table: CellTable, known: Sequence[GroupSpec]) -> tuple[Constraint, ...]:
+    groups = (MACHINE_GROUP, *(group.name for group in known))
     for index, constraint in enumerate(table.constraints):
         path: TablePath = ("cell", "constraints", index)
         for leaf in leaves(constraint.rule):

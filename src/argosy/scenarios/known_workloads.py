@@ -22,6 +22,7 @@ from argosy.model.scenario import Factor, Positive
 from argosy.model.truth import SimulatedJob
 from argosy.model.units import Time
 from argosy.scenarios.job_checks import MOST_TASKS_IN_ALL
+from argosy.scenarios.kubernetes_tables import KUBERNETES
 from argosy.workloads import clusters, google2011, google2019, mapreduce
 from argosy.workloads.google_jobs import Notes
 from argosy.workloads.tables import Converter, Misfit, TablePath
@@ -62,7 +63,9 @@ class GoogleTable(msgspec.Struct, frozen=True, kw_only=True):
 def without_machines(document: dict[str, Any]) -> dict[str, Any]:
     """The scenario's document, without the cell's machines if the workload provides them."""
     workload, cell = document.get("workload"), document.get("cell", {})
-    brings = isinstance(workload, dict) and any(name in workload for name in BRINGING)
+    brings = isinstance(workload, dict) and any(
+        name in workload for name in (*BRINGING, KUBERNETES)
+    )
     if not brings or not isinstance(cell, dict) or "clusters" in document:
         return document
     return {**document, "cell": {"machines": [], **cell}}

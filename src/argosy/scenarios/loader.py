@@ -68,6 +68,15 @@ from argosy.scenarios.known_workloads import (
     bring_machines,
     without_machines,
 )
+from argosy.scenarios.kubernetes_tables import (
+    PLACE,
+    KubernetesTable,
+    bring_cluster,
+    default_horizon,
+    document_of,
+    is_cluster_file,
+    written_out,
+)
 from argosy.scenarios.toml_files import parse_toml, read_utf8
 from argosy.scenarios.toml_places import find_places, line_of
 from argosy.scenarios.variants import as_published, scenario_digest, with_engine
@@ -79,6 +88,7 @@ from argosy.workloads.trace import read_trace
 
 if TYPE_CHECKING:
     from argosy.engines.api import Engine
+    from argosy.workloads.pod_workloads import CarriedOver
 
 __all__ = [
     "as_published",
@@ -116,6 +126,7 @@ class WorkloadTable(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterTable | None = None
     google2011: GoogleTable | None = None
     google2019: GoogleTable | None = None
+    kubernetes: KubernetesTable | None = None
 
     @property
     def brought(self) -> tuple[str, ClusterTable | GoogleTable] | None:
@@ -151,9 +162,10 @@ def load(
     published: bool = False,
     changes: Sequence[ChangedValue] = (),
 ) -> Scenario:
-    """The scenario in the file at `path`. `seed` overrides the file's own, `changes` any value in it;
-    `also` adds engines to the registered ones; with `published`, `with_engine` accepts published
-    configurations. Every mistake in the file is an `ArgosyError` with its place."""
+    """The scenario in the file at `path`, or of the Kubernetes cluster whose objects the file lists as
+    JSON or YAML. `seed` overrides the file's own, `changes` any value in it; `also` adds engines to the
+    registered ones; with `published`, `with_engine` accepts published configurations. Every mistake in
+    the file is an `ArgosyError` with its place."""
 
     def read(document: dict[str, Any]) -> Scenario:
         return _scenario(path, with_values(document, changes), seed, also, published)
@@ -189,8 +201,10 @@ def read_fleet(
 
 
 def _located(path: Path, read: Callable[[dict[str, Any]], Scenario]) -> Scenario:
-    text = read_utf8(path, ScenarioError, _EXPECTED)
+    text = "" if is_cluster_file(path) else read_utf8(path, ScenarioError, _EXPECTED)
     try:
+        if is_cluster_file(path):
+            return read(document_of(path))
         return read(parse_toml(text, str(path), ScenarioError, _EXPECTED))
     except RecursionError:
         raise ScenarioError("nested too deeply", file=str(path), expected=_EXPECTED) from None
@@ -217,21 +231,26 @@ def _scenario(
     also: dict[str, type[Engine]] | None,
     published: bool,
 ) -> Scenario:
-    table: ScenarioTable = _CONVERTER.convert(without_machines(document), ScenarioTable)
+    document = without_machines(written_out(document))
+    table: ScenarioTable = _CONVERTER.convert(document, ScenarioTable)
     checks.check_name(table.name)
     checks.check_takes(document["fleet"])
     seed = table.seed if seed is None else _CONVERTER.convert(seed, Seed, ("seed",))
     notes = Notes()
-    cell = _cell(path, table, notes)
+    carried = bring_cluster(path, table.workload.kubernetes) if table.workload.kubernetes else None
+    cell = _cell(path, table, carried, notes)
     federation = make_federation(table.clusters, table.fleet, table.network.places)
     fleet = _fleet(table.fleet, cell, also)
     ends = checks.network_ends(federation)
     schedulers = checks.check_fleet(fleet, checks.cell_dimensions(cell), ends)
     checks.check_network(table.network, schedulers, ends)
     checks.check_faults(table.faults, cell.machines, schedulers, federation)
-    jobs = _jobs(path, table.workload, cell, seed, notes)
+    jobs = _jobs(path, table.workload, cell, seed, carried, notes)
     checks.check_kinds(fleet, jobs)
-    checks.check_horizon(table.horizon, jobs, table.faults)
+    horizon = (
+        table.horizon if carried is None or table.horizon is not None else default_horizon(jobs)
+    )
+    checks.check_horizon(horizon, jobs, table.faults)
     scenario = Scenario(
         name=table.name,
         seed=seed,
@@ -241,12 +260,12 @@ def _scenario(
         network=table.network.plain(),
         machines=table.machines,
         faults=table.faults,
-        horizon=table.horizon,
+        horizon=horizon,
         failover=table.failover,
         audit=table.audit,
         output=table.output,
         as_published=published,
-        left_out=tuple(notes.sentences()),
+        left_out=(*notes.sentences(), *(() if carried is None else carried.left_out)),
         federation=federation,
         agents=table.agents,
     )
@@ -274,7 +293,7 @@ def _check_engines(scenario: Scenario, also: dict[str, type[Engine]] | None) -> 
     check_engines(scenario, find_engines(scenario.engine_names(), also))
 
 
-def _cell(path: Path, table: ScenarioTable, notes: Notes) -> CellSpec:
+def _cell(path: Path, table: ScenarioTable, carried: CarriedOver | None, notes: Notes) -> CellSpec:
     """The cell, or the single cell that contains all clusters."""
     if table.clusters is not None:
         if table.cell is not None:
@@ -288,6 +307,8 @@ def _cell(path: Path, table: ScenarioTable, notes: Notes) -> CellSpec:
         return make_federated_cell(table.clusters)
     if table.cell is None:
         _CONVERTER.refuse("missing key 'cell'", (), "cell = { ... }, or [[clusters]]")
+    if carried is not None and not table.cell.machines:
+        return make_cell(table.cell, carried.machines, carried.groups)
     brought = () if table.cell.machines else _brought_machines(path, table.workload, notes)
     return make_cell(table.cell, brought)
 
@@ -326,7 +347,12 @@ def _settings(
 
 
 def _jobs(
-    path: Path, workload: WorkloadTable, cell: CellSpec, seed: int, notes: Notes
+    path: Path,
+    workload: WorkloadTable,
+    cell: CellSpec,
+    seed: int,
+    carried: CarriedOver | None,
+    notes: Notes,
 ) -> tuple[SimulatedJob, ...]:
     given = [name for name in workload.__struct_fields__ if getattr(workload, name) is not None]
     if len(given) != 1:
@@ -346,6 +372,10 @@ def _jobs(
         jobs = eagle_jobs(path, workload.eagle, known, seed)
     elif workload.fanout is not None:
         jobs = fanout_jobs(workload.fanout, known, seed)
+    elif carried is not None:
+        jobs = list(carried.jobs)
+        for job in jobs:
+            known.job(job.job, PLACE, has_groups=True)
     elif workload.brought is not None:
         jobs = bring_jobs(path, *workload.brought, seed, notes)
     else:
