@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import View
 from argosy.engines.families.lra.settings import TaskQueueSettings
-from argosy.engines.shared.serial import PendingJob
+from argosy.engines.shared.serial import JobQueue, PendingJob
 from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job
 from argosy.model.transactions import TaskArray
@@ -74,14 +74,15 @@ class Shares:
             case "share":
                 return _dominant(held, view) / settings.queues.get(queue, 1.0)
 
-    def next(self, works: Sequence[PendingJob], view: View) -> PendingJob | None:
+    def next(self, works: JobQueue, view: View) -> PendingJob | None:
         """The job to decide on; None if every queue with work is at its limit."""
         settings = self._settings
         if not self.has_limits and settings.policy != "fair" and works:
             # Most often all jobs are alike, and queues may be long.
-            owner, precedence = works[0].job.owner, works[0].job.precedence
+            oldest = next(iter(works))
+            owner, precedence = oldest.job.owner, oldest.job.precedence
             if all(w.job.owner == owner and w.job.precedence == precedence for w in works):
-                return works[0]
+                return oldest
         first: PendingJob | None = None
         first_key: tuple[float, str, int, int] | None = None
         shares: dict[str, float] = {}
