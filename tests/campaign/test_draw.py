@@ -74,6 +74,16 @@ def test_schedulers_that_try_again_without_a_pause_run_for_a_short_time(drawn) -
     assert Counter(document["horizon"] for document in drawn)["12min"] > 0.8 * MANY
 
 
+def test_an_engine_that_must_be_alone_has_no_replicas(drawn) -> None:
+    replicas = {True: Counter[int](), False: Counter[int]()}
+    for document in drawn:
+        for entry in document["fleet"]:
+            is_alone = ENGINES[entry["engine"]].capabilities.alone
+            replicas[is_alone][entry.get("replicas", 1)] += 1
+    assert set(replicas[True]) == {1}
+    assert set(replicas[False]) == {1, 2, 3, 4}
+
+
 def test_what_a_seed_draws_for_a_fleet_is_pinned(request: pytest.FixtureRequest) -> None:
     """Whole scenarios as text, and a digest of each section of many."""
     fleet = [

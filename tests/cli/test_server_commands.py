@@ -214,6 +214,7 @@ class TestAgent:
             (["s.toml", "--machines", "2"], "both a scenario and --machines"),
             (["s.toml", "--mix", "cloud"], "both a scenario and --mix"),
             (["--cluster", "c"], "--cluster without a scenario"),
+            (["--cluster", "c", "--mix", "edge"], "--cluster without a scenario"),
             (["--refresh", "soon"], "--refresh 'soon'"),
             (["--delay", "-1s"], "--delay '-1s'"),
             (["--mix", "4x"], "--mix '4x'; expected cloud, edge, or a size such as 4x8GiB"),

@@ -266,8 +266,9 @@ def test_a_move_must_not_join_those_for_whom_a_constraint_is_broken_already() ->
     assert cell.commit(Transaction("s", tagged(cell, 0, "w", 0, 0, 1))).all_accepted
     memory = Memory(cell, "s", (apart,))
     own = list(memory.own_containers())
-    # The one that is alone joins those on m0, or nobody; one of those on m0 leaves.
-    for index, machine, allowed in ((2, 0, [False]), (2, 2, [True]), (0, 2, [True])):
+    # The one that is alone joins those on m0, or nobody; one of those on m0 leaves. Nothing is done, so
+    # the same may be asked again.
+    for index, machine, allowed in ((2, 0, [False]), (2, 2, [True]), (0, 2, [True])) * 3:
         where = np.array([machine], np.int32)
         shapes = tagged(cell, 0, "w", machine).shapes
         move = Claims(tasks_of(0, index), where, shapes, cell.versions(where))

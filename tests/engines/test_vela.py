@@ -356,6 +356,12 @@ def test_adaptation_widens_after_failures_and_narrows_after_successes() -> None:
     assert steady.clusters == 0.5
 
 
+def test_samples_that_are_larger_than_they_may_grow_do_not_shrink_after_a_failure() -> None:
+    shares = SampleShares(VelaSettings(clusters=1.0, machines=0.2, most_machines=0.1, adapt=True))
+    shares.found_none(waiting=0)
+    assert shares.machines == 0.2
+
+
 def test_adaptation_finds_the_last_room_in_fewer_attempts() -> None:
     told = {}
     for adapt in (False, True):

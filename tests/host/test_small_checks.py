@@ -12,6 +12,8 @@ from serial_attempts import tasks_of
 
 from argosy.host import effect_checks as checks
 from argosy.host import standstill
+from argosy.host.deliberation import _checked
+from argosy.host.job_control import _group
 from argosy.host.job_table import JobTable
 from argosy.host.mail import Mail
 from argosy.host.standstill import StandstillGuard
@@ -32,7 +34,7 @@ from argosy.model.effects import (
 from argosy.model.errors import EngineFault
 from argosy.model.events import Committed, TasksLost, TimerFired
 from argosy.model.explanations import Why
-from argosy.model.jobs import task_number
+from argosy.model.jobs import Job, TaskGroup, task_number
 from argosy.model.messages import Note, WaitUpdate
 from argosy.model.resources import Resources
 from argosy.model.transactions import Claims, Outcome, Transaction
@@ -333,3 +335,23 @@ class TestMail:
         sender: Any = SimpleNamespace(name="s", messages_sent=0, label="s")
         with pytest.raises(EngineFault, match="s sends to 'x', which is not a scheduler"):
             mail.send(sender, Send(("x",), self.update(per_task=False)), 0)
+
+
+def test_a_deliberation_that_fails_or_decides_on_something_else_names_its_scheduler() -> None:
+    scheduler: Any = SimpleNamespace(name="s0", label="s0 (medea)")
+    engine: Any = SimpleNamespace(decision_type=int)
+    assert _checked(scheduler, engine, lambda: 3, 7) == 3
+
+    def fails() -> Any:
+        raise KeyError("x")
+
+    with pytest.raises(EngineFault, match=r"s0 \(medea\) failed to deliberate at 7 µs"):
+        _checked(scheduler, engine, fails, 7)
+    with pytest.raises(EngineFault, match=r"s0 \(medea\) decided on str; expected int"):
+        _checked(scheduler, engine, lambda: "three", 7)  # type: ignore[arg-type,return-value]
+
+
+def test_a_task_belongs_to_the_group_that_its_index_is_in() -> None:
+    first, second = TaskGroup(2, Resources(1, 1)), TaskGroup(1, Resources(2, 2), retries=3)
+    made = Job("a", (first, second))
+    assert [_group(made, index) for index in range(4)] == [first, first, second, None]

@@ -16,6 +16,7 @@ from outside import EXAMPLE
 import argosy
 from argosy import cli
 from argosy.engines.registry import find_engine
+from argosy.library.frames import frame
 from argosy.model.scenario import Output, Scenario
 from argosy.records.directory import open_run
 from argosy.testing.builders import job, scenario
@@ -286,6 +287,17 @@ class TestCompare:
 
 
 class TestFrames:
+    def test_a_library_that_lacks_something_itself_is_not_taken_for_absent(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def imported(name: str) -> Any:
+            raise ModuleNotFoundError(name="dateutil")
+
+        monkeypatch.setattr("importlib.import_module", imported)
+        with pytest.raises(ModuleNotFoundError) as caught:
+            frame({})
+        assert caught.value.name == "dateutil"
+
     def test_pandas_makes_the_frames(self) -> None:
         import pandas
 

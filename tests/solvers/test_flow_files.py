@@ -275,3 +275,23 @@ def test_a_seed_makes_the_same_problem_on_every_platform(shape: str) -> None:
     assert (problem.vertices, problem.arcs, sent, cost, digest) == SHAPES[shape]
     assert np.array_equal(problem.costs, again.costs)
     assert not np.array_equal(problem.costs, other.costs)
+
+
+def test_what_must_flow_is_paid_for_and_its_ends_are_written_from_one_on() -> None:
+    text = "p min 3 2\nn 1 4\nn 3 -4\na 1 2 2 5 3\na 2 3 3 9 -7\n"
+    instance = read_problem(text.splitlines(), "f")
+    assert instance.least.tolist() == [2, 3]
+    assert instance.fixed_cost == 2 * 3 - 3 * 7
+    assert instance.problem.capacities.tolist() == [3, 6]
+    written = io.StringIO()
+    write_problem(instance.problem, written, "left")
+    # Vertex 2 gets 2 and has to pass on 3.
+    assert written.getvalue().splitlines() == [
+        "c left",
+        "p min 3 2",
+        "n 1 2",
+        "n 2 -1",
+        "n 3 -1",
+        "a 1 2 0 3 3",
+        "a 2 3 0 6 -7",
+    ]

@@ -10,6 +10,7 @@ import pytest
 from argosy.kubernetes.objects import Pod
 from argosy.worlds.kubernetes.node_rules import NodeRules
 from argosy.worlds.kubernetes.term_plans import affinity_plans, port_plans, spread_plans
+from argosy.worlds.kubernetes.terms import SpreadOut
 
 
 def pod(labels: dict[str, str] | None = None, **spec: Any) -> Pod:
@@ -106,3 +107,29 @@ def test_spreads_that_differ_in_anything_share_no_term() -> None:
     )
     wish = pod(own, topologySpreadConstraints=[{**plain, "whenUnsatisfiable": "ScheduleAnyway"}])
     assert spread_plans(wish, rules) == []
+
+
+def test_a_spread_is_over_the_domains_that_have_nodes() -> None:
+    spread = {
+        "topologyKey": "zone",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
+    (plan,) = spread_plans(pod({"app": "a"}, topologySpreadConstraints=[spread]), NodeRules())
+    term = plan.make(plan.name, plan.topology_key)
+    assert isinstance(term, SpreadOut)
+    for zone in ("east", "west", "west"):
+        term.add_node(zone, 1)
+    for _ in range(2):
+        term.add("west", 1)
+    assert (term.least, term.is_open("east"), term.is_open("west")) == (0, True, False)
+    # Its pods are where they were, but nobody can go there.
+    assert term.add_node("east", -1)
+    assert (term.least, term.is_open("east"), term.is_open("west")) == (2, False, True)
+    assert not term.add_node("west", -1)
+    assert term.add_node("east", 1)
+    assert (term.least, term.is_open("east"), term.is_open("west")) == (0, True, False)
+    term.add("east", 1)
+    term.add("west", 1)
+    assert (term.least, term.is_open("east"), term.is_open("west")) == (1, True, False)

@@ -125,6 +125,14 @@ def test_a_directory_without_a_try_cannot_be_adopted(directory):
         SupervisedTry.adopt(directory)
 
 
+def test_only_the_first_claim_to_a_try_counts(directory):
+    first = SupervisorIdentity(pid=0, start_ticks=1, boot="b", at=2)
+    assert write_claim(str(directory), first)
+    assert not write_claim(str(directory), msgspec.structs.replace(first, at=3))
+    assert read_identity(str(directory)) == first
+    assert [each.name for each in directory.iterdir()] == ["supervisor"]
+
+
 @pytest.mark.parametrize("forged", ["start_ticks", "boot"])
 def test_a_stranger_with_the_same_pid_is_never_signalled(directory, forged):
     """As if the supervisor were long dead, and its pid somebody else's."""
