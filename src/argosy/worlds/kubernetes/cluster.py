@@ -35,6 +35,8 @@ from argosy.worlds.kubernetes.tracked import (
 )
 from argosy.worlds.kubernetes.unsupported import TOO_MANY_RESOURCES, obstacles_to_scheduling
 
+#: Why a node is refused whose room another scheduler has promised to a pod of its own.
+PROMISED: Final = "the node's room is promised to another pod"
 #: Refusals in a row after which a pod rests.
 MOST_REFUSALS: Final = 5
 
@@ -84,6 +86,7 @@ class PodCluster(PlacedPods):
             if not world.has_machine(node.name):
                 world.add_machine(machine)
             self.rulebook.set_node(node)
+            self._nominations.look_at(node.name)
             self.second_looks.note([node.name])
             for uid in list(self._homeless.pop(node.name, ())):
                 self._adopt(self.pods[uid], node.name)
@@ -126,11 +129,13 @@ class PodCluster(PlacedPods):
     def set_pod(self, pod: Pod) -> None:
         tracked = self.pods.get(pod.uid)
         if has_ended(pod):
+            self._nominations.remove(pod.uid)
             if tracked is not None:
                 self._over(tracked, pod)
             return
         if tracked is None:
             if not pod.spec.node_name and not self._is_ours(pod):
+                self._nominations.set_pod(pod)
                 return
             tracked = self.pods[pod.uid] = TrackedPod(pod, self._shapes.of(pod))
         before, tracked.pod = tracked.pod, pod
@@ -150,6 +155,7 @@ class PodCluster(PlacedPods):
         """The pod is gone, perhaps because it has ended by itself: nobody says how."""
         tracked = self.pods.get(uid)
         if tracked is None:
+            self._nominations.remove(uid)
             return
         if by_itself:
             self._end(tracked, 0, "")
@@ -170,10 +176,18 @@ class PodCluster(PlacedPods):
             return
         self._undo_claim(tracked)
         self._cancel(tracked)
+        promise = self._nominations.of(tracked.uid)
         if node not in self.rulebook.nodes:
             self._homeless[node][tracked.uid] = None
-            return
-        self._adopt(tracked, node)
+        elif promise is None or promise.node != node:
+            self._adopt(tracked, node)
+        else:
+            self._adopt(tracked, node, promise.tries)
+            # Whoever was quicker is told that the room was promised, before the promise ends.
+            self._world().settle()
+            self._unclamp(node)
+        if promise is not None:
+            self._nominations.remove(tracked.uid)
 
     def _renew(self, tracked: TrackedPod) -> None:
         """What the pod needs may have changed: its labels, tolerations or requests, or its volumes."""
@@ -236,15 +250,6 @@ class PodCluster(PlacedPods):
 
     # Room on nodes.
 
-    def _release_held(self, node: str) -> None:
-        self.second_looks.note([node])
-        for uid in list(self._held.get(node, ())):
-            tracked = self.pods[uid]
-            if not self._room.fits(node, tracked.request):
-                return
-            del self._held[node][uid]
-            self._bind(tracked)
-
     # What the world decides.
 
     def claimed(self, job: str, node: str) -> bool:
@@ -253,8 +258,9 @@ class PodCluster(PlacedPods):
         if tracked is None or tracked.state is not PodState.WAITING:
             return True
         obstacle = self.rulebook.forbidding(tracked.needs, node)
-        if obstacle is not None:
-            tracked.obstacle = describe_obstacle(obstacle)
+        is_promised = not self._nominations.leaves_room(tracked, node)
+        if obstacle is not None or is_promised:
+            tracked.obstacle = describe_obstacle(obstacle) if obstacle is not None else PROMISED
             tracked.refusals += 1
             if tracked.required != tracked.needs.attributes or tracked.refusals >= MOST_REFUSALS:
                 self._stale.append(tracked)
@@ -268,6 +274,7 @@ class PodCluster(PlacedPods):
         """A pod has lost its node, by a decision or because it was refused."""
         tracked = self._index.of_job(job)
         if tracked is None:
+            self._nominations.lose(job)
             return
         if tracked.state in (PodState.CLAIMED, PodState.HELD):
             self._undo_claim(tracked)
@@ -288,6 +295,7 @@ class PodCluster(PlacedPods):
             tracked = self._index.of_job(job)
             if tracked is not None:
                 self._cancel(tracked)
+        self._nominations.follow_up()
         stale, self._stale = self._stale, []
         for tracked in stale:
             if not tracked.job or tracked.state is not PodState.WAITING:
@@ -334,7 +342,7 @@ class PodCluster(PlacedPods):
         """A try begins: the pod is bound as soon as there is room. False if there is no such pod."""
         tracked = self._index.of_job(job)
         if tracked is None:
-            return False
+            return self._nominations.launch(number, job)
         self._index.give_try(tracked, number)
         if tracked.state is PodState.CLAIMED:
             if self._room.fits(tracked.node, tracked.request):
@@ -447,6 +455,7 @@ class PodCluster(PlacedPods):
         for job in known:
             if self._index.of_job(job) is None:
                 world.cancel(job)
+        self._nominations.begin_anew()
         # Those with a node first: what is submitted is decided on at once.
         for tracked in sorted(lost, key=lambda each: each.state not in PLACED):
             if tracked.state in PLACED:

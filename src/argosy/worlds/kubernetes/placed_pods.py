@@ -16,6 +16,7 @@ from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.worlds.kubernetes.node_machines import AccountedResources
+from argosy.worlds.kubernetes.nominations import Nominations
 from argosy.worlds.kubernetes.pod_index import PodIndex
 from argosy.worlds.kubernetes.pod_jobs import job_of_pod, kind_of
 from argosy.worlds.kubernetes.priorities import HIGHEST, Precedences
@@ -69,6 +70,14 @@ class PlacedPods:
             self.rulebook, self._room, lambda at: bool(self._held.get(at))
         )
         self._accounted = AccountedResources()
+        self._nominations = Nominations(
+            world,
+            self._room,
+            route,
+            lambda priority: self._precedences.of(priority),
+            self.know_resources,
+            self._release_held,
+        )
         #: Jobs that are new, and not submitted yet.
         self._fresh: list[Job] = []
         self._cancelled: list[str] = []
@@ -204,6 +213,16 @@ class PlacedPods:
         if not tracked.takes_room:
             tracked.takes_room = True
             self._room.take(tracked.node, tracked.request)
+
+    def _release_held(self, node: str) -> None:
+        self._nominations.look_at(node)
+        self.second_looks.note([node])
+        for uid in list(self._held.get(node, ())):
+            tracked = self.pods[uid]
+            if not self._room.fits(node, tracked.request):
+                return
+            del self._held[node][uid]
+            self._bind(tracked)
 
     def _bind(self, tracked: TrackedPod) -> None:
         tracked.state = PodState.BINDING
