@@ -112,3 +112,13 @@ def test_a_node_that_is_chosen_later_counts_as_well(tmp_path: Path) -> None:
         cluster.run(0.5)
     assert cluster.bindings["p"].node == "n5"
     cluster.store.close()
+
+
+def test_a_new_leader_keeps_no_room_from_its_own_pods(tmp_path: Path) -> None:
+    cluster = SmallCluster("omega", tmp_path / "state", nodes=[node(1)])
+    cluster.overseer.is_leading = False
+    ours = nominated("p", schedulerName="argosy")
+    tell(cluster, ours)
+    cluster.overseer.is_leading = True
+    assert cluster.schedule([ours]) == {"p": "n1"}
+    cluster.store.close()

@@ -134,9 +134,12 @@ class PodCluster(PlacedPods):
                 self._over(tracked, pod)
             return
         if tracked is None:
-            if not pod.spec.node_name and not self._is_ours(pod):
-                self._nominations.set_pod(pod)
-                return
+            if not pod.spec.node_name:
+                if not self._is_ours(pod):
+                    self._nominations.set_pod(pod)
+                    return
+                # Until this replica leads, all pods are somebody else's.
+                self._nominations.remove(pod.uid)
             tracked = self.pods[pod.uid] = TrackedPod(pod, self._shapes.of(pod))
         before, tracked.pod = tracked.pod, pod
         if has_changed(before, pod):
@@ -249,6 +252,15 @@ class PodCluster(PlacedPods):
             self._unclamp(node)
 
     # Room on nodes.
+
+    def _release_held(self, node: str) -> None:
+        self.second_looks.note([node])
+        for uid in list(self._held.get(node, ())):
+            tracked = self.pods[uid]
+            if not self._room.fits(node, tracked.request):
+                return
+            del self._held[node][uid]
+            self._bind(tracked)
 
     # What the world decides.
 

@@ -86,6 +86,7 @@ class Nominations:
         self.lose(known.job)
         self.follow_up()
         self._freed(known.node)
+        self.look_at(known.node)
 
     def look_at(self, node: str) -> None:
         """There may be room on the node."""

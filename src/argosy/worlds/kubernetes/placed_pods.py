@@ -76,7 +76,7 @@ class PlacedPods:
             route,
             lambda priority: self._precedences.of(priority),
             self.know_resources,
-            self._release_held,
+            lambda node: self.second_looks.note([node]),
         )
         #: Jobs that are new, and not submitted yet.
         self._fresh: list[Job] = []
@@ -203,7 +203,9 @@ class PlacedPods:
             self._world().gone(number)
 
     def _unclamp(self, node: str) -> None:
-        """Room has become free on a node: what was overcommitted may be accounted for in full."""
+        """Room has become free on a node: what was promised may be claimed, and what was overcommitted
+        may be accounted for in full."""
+        self._nominations.look_at(node)
         for uid in list(self._clamped.pop(node, ())):
             tracked = self.pods.get(uid)
             if tracked is not None and tracked.state is PodState.BOUND:
@@ -213,16 +215,6 @@ class PlacedPods:
         if not tracked.takes_room:
             tracked.takes_room = True
             self._room.take(tracked.node, tracked.request)
-
-    def _release_held(self, node: str) -> None:
-        self._nominations.look_at(node)
-        self.second_looks.note([node])
-        for uid in list(self._held.get(node, ())):
-            tracked = self.pods[uid]
-            if not self._room.fits(node, tracked.request):
-                return
-            del self._held[node][uid]
-            self._bind(tracked)
 
     def _bind(self, tracked: TrackedPod) -> None:
         tracked.state = PodState.BINDING
