@@ -115,3 +115,27 @@ def test_a_pod_that_found_no_room_is_bound_soon_after_there_is_some(
     until(schedulers, namespace, "second", is_bound)
     # The engine itself would look again after half a minute.
     assert time.monotonic() - began < 15
+
+
+def test_room_that_another_scheduler_has_promised_is_not_given_away(
+    schedulers: ControlPlane, namespace: str, nodes: Any
+) -> None:
+    [node] = nodes(1, cpu="4")
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    for name in ("theirs", "more"):
+        created(schedulers, namespace, name, "nobody", node)
+        schedulers.request(
+            "PATCH",
+            f"{path}/{name}/status",
+            {"status": {"nominatedNodeName": node}},
+            content_type="application/merge-patch+json",
+        )
+    created(schedulers, namespace, "ours", "kube", node)
+    until(schedulers, namespace, "ours", lambda pod: bool(pod["status"].get("conditions")))
+    schedulers.request("DELETE", f"{path}/more")
+    until(schedulers, namespace, "ours", is_bound)
+    created(schedulers, namespace, "last", "kube", node)
+    waiting = until(
+        schedulers, namespace, "last", lambda pod: bool(pod["status"].get("conditions"))
+    )
+    assert not is_bound(waiting)

@@ -34,6 +34,8 @@ from argosy.worlds.kubernetes.tracked import (
 )
 from argosy.worlds.kubernetes.unsupported import TOO_MANY_RESOURCES, obstacles_to_scheduling
 
+#: Why a node is refused whose room another scheduler has promised to a pod of its own.
+PROMISED: Final = "the node's room is promised to another pod"
 #: Refusals in a row after which a pod rests.
 MOST_REFUSALS: Final = 5
 
@@ -83,6 +85,7 @@ class PodCluster(BudgetedPods):
             if not world.has_machine(node.name):
                 world.add_machine(machine)
             self.rulebook.set_node(node)
+            self._nominations.look_at(node.name)
             self.second_looks.note([node.name])
             for uid in list(self._homeless.pop(node.name, ())):
                 self._adopt(self.pods[uid], node.name)
@@ -125,12 +128,17 @@ class PodCluster(BudgetedPods):
     def set_pod(self, pod: Pod) -> None:
         tracked = self.pods.get(pod.uid)
         if has_ended(pod):
+            self._nominations.remove(pod.uid)
             if tracked is not None:
                 self._over(tracked, pod)
             return
         if tracked is None:
-            if not pod.spec.node_name and not self._is_ours(pod):
-                return
+            if not pod.spec.node_name:
+                if not self._is_ours(pod):
+                    self._nominations.set_pod(pod)
+                    return
+                # Until this replica leads, all pods are somebody else's.
+                self._nominations.remove(pod.uid)
             tracked = self.pods[pod.uid] = TrackedPod(pod, self._shapes.of(pod))
         before, tracked.pod = tracked.pod, pod
         self._join(tracked)
@@ -150,6 +158,7 @@ class PodCluster(BudgetedPods):
         """The pod is gone, perhaps because it has ended by itself: nobody says how."""
         tracked = self.pods.get(uid)
         if tracked is None:
+            self._nominations.remove(uid)
             return
         if by_itself:
             self._end(tracked, 0, "")
@@ -175,10 +184,18 @@ class PodCluster(BudgetedPods):
             return
         self._undo_claim(tracked)
         self._cancel(tracked)
+        promise = self._nominations.of(tracked.uid)
         if node not in self.rulebook.nodes:
             self._homeless[node][tracked.uid] = None
-            return
-        self._adopt(tracked, node)
+        elif promise is None or promise.node != node:
+            self._adopt(tracked, node)
+        else:
+            self._adopt(tracked, node, promise.tries)
+            # Whoever was quicker is told that the room was promised, before the promise ends.
+            self._world().settle()
+            self._unclamp(node)
+        if promise is not None:
+            self._nominations.remove(tracked.uid)
 
     def _renew(self, tracked: TrackedPod) -> None:
         """What the pod needs may have changed: its labels, tolerations or requests, or its volumes."""
@@ -269,8 +286,9 @@ class PodCluster(BudgetedPods):
         if tracked is None or tracked.state is not PodState.WAITING:
             return True
         obstacle = self.rulebook.forbidding(tracked.needs, node)
-        if obstacle is not None:
-            tracked.obstacle = describe_obstacle(obstacle)
+        is_promised = not self._nominations.leaves_room(tracked, node)
+        if obstacle is not None or is_promised:
+            tracked.obstacle = describe_obstacle(obstacle) if obstacle is not None else PROMISED
             tracked.refusals += 1
             if tracked.required != tracked.needs.attributes or tracked.refusals >= MOST_REFUSALS:
                 self._stale.append(tracked)
@@ -284,6 +302,7 @@ class PodCluster(BudgetedPods):
         """A pod has lost its node, by a decision or because it was refused."""
         tracked = self._index.of_job(job, index)
         if tracked is None:
+            self._nominations.lose(job)
             return
         if tracked.state in (PodState.CLAIMED, PodState.HELD):
             self._undo_claim(tracked)
@@ -309,6 +328,7 @@ class PodCluster(BudgetedPods):
         self._order_evictions()
         for gang in list(self._broken):
             self._break_up(gang)
+        self._nominations.follow_up()
         stale, self._stale = self._stale, []
         for tracked in stale:
             if not tracked.job or tracked.state is not PodState.WAITING:
@@ -359,7 +379,7 @@ class PodCluster(BudgetedPods):
         """A try begins: the pod is bound as soon as there is room. False if there is no such pod."""
         tracked = self._index.of_job(job, index)
         if tracked is None:
-            return False
+            return self._nominations.launch(number, job)
         self._index.give_try(tracked, number)
         if tracked.state is PodState.CLAIMED:
             if self._room.fits(tracked.node, tracked.request):
@@ -445,6 +465,7 @@ class PodCluster(BudgetedPods):
             mine = {each.index for each in self._index.all_of_job(job)}
             if len(mine) < tasks:
                 world.cancel(job, [index for index in range(tasks) if index not in mine])
+        self._nominations.begin_anew()
         # Those with a node first: what is submitted is decided on at once.
         for tracked in sorted(lost, key=lambda each: each.state not in PLACED):
             if tracked.state in PLACED:

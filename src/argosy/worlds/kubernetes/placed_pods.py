@@ -13,6 +13,7 @@ from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.worlds.kubernetes.node_machines import AccountedResources
+from argosy.worlds.kubernetes.nominations import Nominations
 from argosy.worlds.kubernetes.pod_index import PodIndex
 from argosy.worlds.kubernetes.pod_jobs import job_of_pod, kind_of
 from argosy.worlds.kubernetes.priorities import HIGHEST, Precedences
@@ -66,6 +67,14 @@ class PlacedPods:
             self.rulebook, self._room, lambda at: bool(self._held.get(at))
         )
         self._accounted = AccountedResources()
+        self._nominations = Nominations(
+            world,
+            self._room,
+            route,
+            lambda priority: self._precedences.of(priority),
+            self.know_resources,
+            lambda node: self.second_looks.note([node]),
+        )
         #: Jobs that are new, and not submitted yet.
         self._fresh: list[Job] = []
         #: Tasks that lost their machines for good.
@@ -218,7 +227,9 @@ class PlacedPods:
             self._world().gone(number)
 
     def _unclamp(self, node: str) -> None:
-        """Room has become free on a node: what was overcommitted may be accounted for in full."""
+        """Room has become free on a node: what was promised may be claimed, and what was overcommitted
+        may be accounted for in full."""
+        self._nominations.look_at(node)
         for uid in list(self._clamped.pop(node, ())):
             tracked = self.pods.get(uid)
             if tracked is not None and tracked.state is PodState.BOUND:

@@ -21,6 +21,7 @@ from argosy.kubernetes.objects import (
     NodeSelectorTerm,
     Pod,
     PodAffinity,
+    SelectorRequirement,
     Toleration,
 )
 from argosy.worlds.kubernetes.node_rules import NodeRules, tolerates
@@ -36,6 +37,8 @@ _KEY: Final = msgspec.json.Encoder()
 _TAINTS: Final = 30_000
 _AFFINITY: Final = 20_000
 _SPREAD: Final = 20_000
+#: The node that somebody has chosen for the pod comes before all others.
+_NOMINATED: Final = 1_000_000
 #: Pods that a domain may have to count as nearly empty: a node with fewer of those that a pod would
 #: rather avoid is better.
 _FEW: Final = (0, 1, 3, 7)
@@ -82,6 +85,8 @@ class FewPods(Avoided):
 
 def has_wishes(pod: Pod) -> bool:
     spec = pod.spec
+    if pod.status.nominated_node_name:
+        return True
     if spec.affinity is None and not spec.topology_spread_constraints:
         return False
     return bool(described_wishes(pod))
@@ -109,6 +114,9 @@ def node_wishes(pod: Pod, *, has_soft_taints: bool) -> list[tuple[NodeWish, int]
     wanted = affinity.preferred_during_scheduling_ignored_during_execution
     terms = [(NodeWish(each.preference), each.weight) for each in wanted]
     found = _scaled(terms, _AFFINITY)
+    if name := pod.status.nominated_node_name:
+        named = SelectorRequirement(key="metadata.name", operator="In", values=(name,))
+        found.append((NodeWish(NodeSelectorTerm(match_fields=(named,))), _NOMINATED))
     if has_soft_taints:
         tolerations = tuple(each for each in pod.spec.tolerations if each.effect in ("", SOFT))
         found.append((NodeWish(None, tolerations), _TAINTS))

@@ -59,7 +59,7 @@ class PodShapes:
                 claims,
                 resized(pod),
                 is_ours,
-                (heeds, heeds and has_soft_taints),
+                (heeds, heeds and has_soft_taints, pod.status.nominated_node_name if heeds else ""),
                 metadata.deletion_timestamp is not None,
             )
         )
@@ -93,4 +93,5 @@ def has_changed(before: Pod, pod: Pod) -> bool:
         or old.init_containers != new.init_containers
         or old.resources != new.resources
         or resized(before) != resized(pod)
+        or before.status.nominated_node_name != pod.status.nominated_node_name
     )
