@@ -15,6 +15,7 @@ from argosy.kubernetes.connection import Connection
 from argosy.kubernetes.kinds import PODS
 from argosy.kubernetes.objects import Pod
 from argosy.kubernetes.watching import ObjectWatch
+from argosy.model.machine_model import MachineModel
 from argosy.service.kubernetes.rights import ElectionOptions
 from argosy.service.kubernetes.serving import KubernetesOptions, run_kubernetes
 from argosy.service.server import Server, ServerOptions
@@ -29,6 +30,7 @@ async def scheduling(
     election: ElectionOptions | None = None,
     said: list[str] | None = None,
     growth: GrowthSettings | None = None,
+    machines: MachineModel | None = None,
 ) -> AsyncIterator[Server]:
     """Runs until the block ends; `said` collects what it tells its operator."""
     started: asyncio.Future[Server] = asyncio.get_running_loop().create_future()
@@ -41,6 +43,7 @@ async def scheduling(
             name=name,
             election=election,
             growth=growth,
+            machines=machines or MachineModel(),
         )
         running = asyncio.ensure_future(run_kubernetes(options, started.set_result, lines.append))
         await asyncio.wait({started, running}, return_when=asyncio.FIRST_COMPLETED)

@@ -134,9 +134,8 @@ def command(
     """Schedule jobs over the agents of other clusters until stopped.
 
     An agent is a server of Argosy: `argosy up` over real processes, `argosy kubernetes --agent` over a
-    Kubernetes cluster, or `argosy agent` over a simulated
-    cluster. Jobs come over the same API as those of `argosy up`, so that `argosy submit`, `jobs`, `why`
-    and `story` work with --server or --dir.
+    Kubernetes cluster, or `argosy agent` over a simulated one. Jobs come over the same API as those of
+    `argosy up`, so that `argosy submit`, `jobs`, `why` and `story` work with --server or --dir.
     """
     from tempfile import TemporaryDirectory
 
