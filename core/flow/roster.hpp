@@ -22,7 +22,7 @@
 #include "cell/flat_map.hpp"
 #include "flow/network.hpp"
 #include "flow/rows.hpp"
-#include "flow/runs.hpp"
+#include "flow/run_arcs.hpp"
 #include "flow/table.hpp"
 #include "task_numbers.hpp"
 
@@ -55,7 +55,7 @@ class Roster {
   bool reschedules() const { return reschedules_; }
   const Table<T>& tasks() const { return tasks_; }
   const Table<C>& classes() const { return classes_; }
-  const Runs& runs() const { return runs_; }
+  const RunArcs& runs() const { return runs_; }
 
   // Machines, pools and owners.
 
@@ -561,7 +561,7 @@ class Roster {
   bool reschedules_;
   Number migration_;
   bool drains_;
-  Runs runs_;
+  RunArcs runs_;
   Table<T> tasks_{{-1, gone, none, none, none}};
   Table<C> classes_{{-1, -1, -1, 0, -1, 0, -1, 0, 0, 0, 0, 0, 0, 0}};
   FlatMap<std::int32_t> jobs_;  // slot of a job

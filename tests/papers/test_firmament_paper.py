@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from argosy.papers.firmament.claims import claims
 from argosy.papers.firmament.figures import draw
 from argosy.papers.firmament.links import LINK, MACHINES, TASKS, LinkWorld
 from argosy.papers.firmament.points import FIGURES, SCALES, plan, run_point
-from argosy.papers.firmament.world import BEGIN, Load, arriving, found
+from argosy.papers.firmament.world import BEGIN, Load, MeasuredReplay, arriving, found
 
 
 def results(*figures: str) -> Findings:
@@ -110,3 +112,34 @@ def test_links_carry_no_more_than_they_can(scheduler: str) -> None:
     assert len(world.responses) == 30 * TASKS
     assert world.now / MICROS_PER_SECOND * MACHINES * LINK >= sum(world._sizes.values())
     assert not any(world._reading.values())
+
+
+def test_a_surge_comes_after_a_quarter_of_the_time_and_is_gone_after_half() -> None:
+    load = Load(machines=100, seconds=40.0, utilisation=0.97, surge=0.08)
+    jobs = list(arriving(load))
+    assert [job.submit for job in jobs] == sorted(job.submit for job in jobs)
+    surge = [job for job in jobs if job.id.startswith("surge")]
+    assert sum(job.tasks for job in surge) == round(0.08 * load.total_slots)
+    (submit,) = {job.submit for job in surge}
+    (duration,) = {job.truth[0].durations[0] for job in surge}
+    assert submit == (BEGIN + 10) * MICROS_PER_SECOND
+    assert duration == 10 * MICROS_PER_SECOND
+
+
+def test_a_scheduler_has_recovered_after_its_last_slow_round() -> None:
+    nothing: Any = None
+    spent = [(0.0, 0.1), (1.0, 9.0), (12.0, 2.0), (15.0, 0.1)]
+    done = MeasuredReplay(np.empty(0), 0, 0, spent, 0.0, nothing)
+    assert done.mean_round(0, 10) == pytest.approx(4.55)
+    assert done.last_slow_round(10, 1.0) == 14.0
+    assert done.last_slow_round(10, 3.0) == 10
+
+
+def test_tasks_in_isolation_are_no_slower_than_under_any_scheduler() -> None:
+    points = plan("smoke", ["19"])
+    found = {
+        point.parameters["scheduler"]: run_point(point)["p90"]
+        for point in points
+        if point.parameters["background"] == "no"
+    }
+    assert found["idle"] == min(found.values()) < 5.0

@@ -108,7 +108,8 @@ def grouped(groups: Numbers) -> Topology:
 
 class LinkTerms(msgspec.Struct, frozen=True):
     """Terms of the arcs of a topology, in its order: how many units fit, and what they cost. One number
-    for all arcs, or an array."""
+    for all arcs, or an array. They are for tasks that start or move: running ones have arcs of their own
+    to their machines."""
 
     capacities: int | Numbers
     costs: ArcCosts = ArcCosts()

@@ -15,11 +15,11 @@
 
 namespace argosy::flow {
 
-class Runs {
+class RunArcs {
  public:
   using R = RunColumn;
 
-  explicit Runs(Network& network) : net_(network) {}
+  explicit RunArcs(Network& network) : net_(network) {}
 
   const Table<R>& table() const { return table_; }
   void add_machines(std::size_t machines) { on_.resize(machines); }
