@@ -56,7 +56,7 @@ class CarriedOver(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...]
 
 
-class _Task(msgspec.Struct, frozen=True):
+class _PodTask(msgspec.Struct, frozen=True):
     """A pod, and what its job needs to know of it."""
 
     life: PodLife
@@ -126,7 +126,7 @@ class _Translation:
 
     # Pods.
 
-    def _task(self, life: PodLife) -> _Task | None:
+    def _task(self, life: PodLife) -> _PodTask | None:
         start, pod = self._recording.start, life.pod
         if life.is_over(start):
             self._pods_left_out["pods that had ended before"] += 1
@@ -151,7 +151,9 @@ class _Translation:
         constraints = constraints_of(pod, lambda what: problems.setdefault(what))
         problems.update(dict.fromkeys(_ignored(pod)))
         self._pods_left_out.update(list(problems))
-        return _Task(life, max(0, life.arrived - start), duration, request, admitted, constraints)
+        return _PodTask(
+            life, max(0, life.arrived - start), duration, request, admitted, constraints
+        )
 
     def _request(self, pod: Pod) -> Resources | None:
         request = pod_request(pod)
@@ -203,7 +205,7 @@ class _Translation:
             name for name, node in self._nodes.items() if wanted <= node.metadata.labels.items()
         )
 
-    def _within(self, task: _Task, topology: Mapping[str, str]) -> _Task:
+    def _within(self, task: _PodTask, topology: Mapping[str, str]) -> _PodTask:
         """The task without constraints on node groups that there are not."""
         known = {MACHINE_GROUP, *topology}
         kept = tuple(
@@ -217,12 +219,12 @@ class _Translation:
 
     # Jobs.
 
-    def _job(self, wave: list[_Task], ids: Counter[str], named: set[str]) -> SimulatedJob:
+    def _job(self, wave: list[_PodTask], ids: Counter[str], named: set[str]) -> SimulatedJob:
         first = wave[0].pod
         name = _job_name(first)
         ids[name] += 1
         job_id = name if ids[name] == 1 else f"{name}.{ids[name]}"
-        parts: dict[_Alike, list[_Task]] = {}
+        parts: dict[_Alike, list[_PodTask]] = {}
         for task in wave:
             key = _Alike(
                 tuple(task.request.items()),
@@ -258,7 +260,7 @@ class _Translation:
 
     # Machines.
 
-    def _topology(self, tasks: Iterable[_Task]) -> dict[str, str]:
+    def _topology(self, tasks: Iterable[_PodTask]) -> dict[str, str]:
         """The label of nodes behind each node group: places, and whatever constraints name."""
         labels = dict.fromkeys(
             key for node in self._recording.nodes for key in node.metadata.labels
@@ -307,9 +309,9 @@ def _domains(machines: Iterable[Machine], group: str) -> Iterable[str]:
         yield from machine.joins.get(group, ())
 
 
-def _waves(tasks: Iterable[_Task]) -> Iterable[list[_Task]]:
+def _waves(tasks: Iterable[_PodTask]) -> Iterable[list[_PodTask]]:
     """Tasks of one job each."""
-    open_: dict[tuple[object, ...], list[_Task]] = {}
+    open_: dict[tuple[object, ...], list[_PodTask]] = {}
     for task in sorted(tasks, key=lambda task: (task.submit, task.life.arrived)):
         owner = controller_of(task.pod)
         key: tuple[object, ...] = (

@@ -46,6 +46,8 @@ _FILL: Final = 2 * INTERVAL
 _ENGINES: Final = {each.name: each for each in (Medea, JKube, JKubePlus, KubeModern, Yarn)}
 #: An application that found no place is tried again in so many intervals.
 _ATTEMPTS: Final = 4
+#: The time for a batch of the program as printed.
+_PRINTED: Final = 10 * MICROS_PER_SECOND
 #: Mean running time of a task, exponentially distributed.
 _TASK_SECONDS: Final = 100.0
 
@@ -228,8 +230,10 @@ def engine_of(algorithm: str) -> tuple[str, dict[str, Any]]:
         return JKube.name, {**both, "reading": "plain"}
     if algorithm in _ENGINES:
         return algorithm, both
-    # A time limit that is never reached: the search tree is limited, not the time.
-    return Medea.name, {**both, "algorithm": algorithm, "budget": 600 * MICROS_PER_SECOND}
+    # A time limit that is never reached, because the search tree is limited. The printed program has no
+    # other limit.
+    budget = _PRINTED if algorithm == "ilp-printed" else 600 * MICROS_PER_SECOND
+    return Medea.name, {**both, "algorithm": algorithm, "budget": budget}
 
 
 def _cell(site: Site) -> CellSpec:

@@ -190,7 +190,7 @@ class PodCluster(BudgetedPods):
         elif promise is None or promise.node != node:
             self._adopt(tracked, node)
         else:
-            self._adopt(tracked, node, promise.tries)
+            self._adopt(tracked, node, promise.tasks)
             # Whoever was quicker is told that the room was promised, before the promise ends.
             self._world().settle()
             self._unclamp(node)
@@ -379,7 +379,7 @@ class PodCluster(BudgetedPods):
         """A try begins: the pod is bound as soon as there is room. False if there is no such pod."""
         tracked = self._index.of_job(job, index)
         if tracked is None:
-            return self._nominations.launch(number, job)
+            return self._nominations.launch(job)
         self._index.give_try(tracked, number)
         if tracked.state is PodState.CLAIMED:
             if self._room.fits(tracked.node, tracked.request):

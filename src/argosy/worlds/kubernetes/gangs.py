@@ -10,7 +10,7 @@ import msgspec
 from argosy.kubernetes.kinds import COSCHEDULING_GROUPS, POD_GROUPS
 from argosy.kubernetes.objects import CoschedulingGroup, Pod, PodGroup
 from argosy.model.jobs import Job, TaskGroup
-from argosy.worlds.kubernetes.tracked import GroupName, PodGang, PodState, TrackedPod
+from argosy.worlds.kubernetes.tracked import PodGang, PodGroupName, PodState, TrackedPod
 
 #: The label by which the coscheduling plug-in of kube-scheduler finds a pod's PodGroup.
 GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
@@ -32,21 +32,21 @@ class GroupRule(msgspec.Struct, frozen=True):
     obstacle: str = ""
 
 
-def group_of(pod: Pod) -> GroupName | None:
+def group_of(pod: Pod) -> PodGroupName | None:
     """The group to which a pod belongs, if it does."""
     group, labels, namespace = pod.spec.scheduling_group, pod.metadata.labels, pod.namespace
     if group is not None and group.pod_group_name:
-        return GroupName(POD_GROUPS.group, namespace, group.pod_group_name)
+        return PodGroupName(POD_GROUPS.group, namespace, group.pod_group_name)
     if labels.get(GROUP_LABEL):
-        return GroupName(COSCHEDULING_GROUPS.group, namespace, labels[GROUP_LABEL])
+        return PodGroupName(COSCHEDULING_GROUPS.group, namespace, labels[GROUP_LABEL])
     if labels.get(NAME_LABEL):
-        return GroupName("", namespace, labels[NAME_LABEL])
+        return PodGroupName("", namespace, labels[NAME_LABEL])
     return None
 
 
-def name_of_group(group: PodGroup | CoschedulingGroup) -> GroupName:
+def name_of_group(group: PodGroup | CoschedulingGroup) -> PodGroupName:
     kind = POD_GROUPS if isinstance(group, PodGroup) else COSCHEDULING_GROUPS
-    return GroupName(kind.group, group.namespace, group.name)
+    return PodGroupName(kind.group, group.namespace, group.name)
 
 
 def rule_of_group(group: PodGroup | CoschedulingGroup) -> GroupRule:
@@ -64,16 +64,16 @@ class PodGangs:
     """All groups that have pods. `rules` are those of the PodGroups that there are."""
 
     def __init__(self) -> None:
-        self.rules: dict[GroupName, GroupRule] = {}
-        self._gangs: dict[GroupName, PodGang] = {}
+        self.rules: dict[PodGroupName, GroupRule] = {}
+        self._gangs: dict[PodGroupName, PodGang] = {}
 
     def __iter__(self) -> Iterator[PodGang]:
         return iter(list(self._gangs.values()))
 
-    def get(self, name: GroupName) -> PodGang | None:
+    def get(self, name: PodGroupName) -> PodGang | None:
         return self._gangs.get(name)
 
-    def join(self, tracked: TrackedPod, name: GroupName) -> PodGang:
+    def join(self, tracked: TrackedPod, name: PodGroupName) -> PodGang:
         gang = self._gangs.get(name)
         if gang is None:
             gang = self._gangs[name] = PodGang(name)

@@ -25,8 +25,8 @@ from argosy.worlds.kubernetes.gangs import (
 from argosy.worlds.kubernetes.placed_pods import PlacedPods
 from argosy.worlds.kubernetes.pod_jobs import kind_of
 from argosy.worlds.kubernetes.tracked import (
-    GroupName,
     PodGang,
+    PodGroupName,
     PodState,
     PodWorld,
     TrackedPod,
@@ -72,7 +72,7 @@ class GroupedPods(PlacedPods):
         self._gangs.rules.pop(name, None)
         self._look_at(name)
 
-    def _look_at(self, name: GroupName) -> None:
+    def _look_at(self, name: PodGroupName) -> None:
         gang = self._gangs.get(name)
         if gang is not None:
             self._unformed[gang] = None

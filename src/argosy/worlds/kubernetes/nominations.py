@@ -29,8 +29,13 @@ class Nomination(msgspec.Struct):
     request: Resources
     #: Its claim in the world; empty if there is none.
     job: str = ""
-    #: The try of that job.
-    tries: tuple[int, ...] = ()
+    #: Whether a try of that job has begun.
+    is_tried: bool = False
+
+    @property
+    def tasks(self) -> tuple[tuple[str, int], ...]:
+        """The task that keeps the room, by job and index, once it has begun."""
+        return ((self.job, 0),) if self.is_tried else ()
 
 
 class Nominations:
@@ -99,21 +104,21 @@ class Nominations:
         self._by_job.clear()
         self._abandoned = []
         for each in self._by_uid.values():
-            each.job, each.tries = "", ()
+            each.job, each.is_tried = "", False
             self._claim(each)
 
-    def launch(self, number: int, job: str) -> bool:
+    def launch(self, job: str) -> bool:
         """A try begins. False if it is for no promise."""
         known = self._by_job.get(job)
         if known is not None:
-            known.tries = (number,)
+            known.is_tried = True
         return known is not None
 
     def lose(self, job: str) -> None:
         """The claim is gone: somebody of higher priority has taken the room, or nobody needs it."""
         known = self._by_job.pop(job, None)
         if known is not None:
-            known.job, known.tries = "", ()
+            known.job, known.is_tried = "", False
             self._abandoned.append(job)
 
     def follow_up(self) -> None:

@@ -112,10 +112,13 @@ class PlacedPods:
                 self._world().fit_machine(node.name, capacity)
         return new is not None
 
-    def _adopt(self, tracked: TrackedPod, node: str) -> None:
-        """The pod is on the node, whoever put it there."""
+    def _adopt(
+        self, tracked: TrackedPod, node: str, instead_of: Sequence[tuple[str, int]] = ()
+    ) -> None:
+        """The pod is on the node, whoever put it there; tasks `instead_of` which it is there do not
+        start."""
         tracked.node = node
-        self._adopt_all([tracked])
+        self._adopt_all([tracked], instead_of)
 
     def _adopt_anew(
         self, pods: Sequence[TrackedPod], instead_of: Sequence[tuple[str, int]] = ()

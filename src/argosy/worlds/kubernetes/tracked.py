@@ -117,7 +117,7 @@ class TrackedPod(msgspec.Struct):
         return self.pod.uid
 
 
-class GroupName(msgspec.Struct, frozen=True):
+class PodGroupName(msgspec.Struct, frozen=True):
     """`api` is the API group whose PodGroups say how large the group is; empty if labels do."""
 
     api: str
@@ -129,7 +129,7 @@ class PodGang:
     """Pods that belong to a group. Those that are placed `together` have one job; none of them is bound
     before all can be."""
 
-    def __init__(self, name: GroupName) -> None:
+    def __init__(self, name: PodGroupName) -> None:
         self.name = name
         self.members: dict[str, TrackedPod] = {}
         #: Members that wait outside for others, though nothing else stands in their way.
