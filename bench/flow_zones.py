@@ -1,17 +1,21 @@
 """Min-cost flow on networks that the solvers were not tuned on, against OR-Tools. Run by hand:
 
-python bench/flow_zones.py [--machines N]
+    python bench/flow_zones.py [--machines N] [--runs N]
 
 Machines have unlike numbers of slots and belong to a zone and to a row; tasks choose among zones, rows
 and a few machines, or wait. `skewed`: preferred machines are popular. `classes`: a vertex stands for
-several equal tasks. `even`: every machine has ten slots. Times are of the processor, one run each.
+several equal tasks. `even`: every machine has ten slots. Times are of the processor, medians of runs
+in turn. Targets: three times as fast as OR-Tools up to 97 %, as fast at 105 %, and at most 1.2 times the
+time of the best of our own algorithms.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,9 +23,13 @@ from ortools.graph.python import min_cost_flow
 
 from argosy.solvers.flow import Algorithm, FlowNetwork, FlowProblem
 
+PEER = "OR-Tools"
 KINDS = ("plain", "skewed", "classes", "even")
 #: Too slow to wait for, or parts of others.
 LEFT_OUT = {Algorithm.CYCLE_CANCELLING, Algorithm.RACE, Algorithm.LOCAL}
+#: Times as fast as the peer, by utilisation; times what our best algorithm takes.
+WANTED = {0.5: 3.0, 0.9: 3.0, 0.97: 3.0, 1.05: 1.0}
+MOST_OF_BEST = 1.2
 ZONES = 25
 ROW = 20
 
@@ -103,29 +111,38 @@ def timed(call: Callable[[], object]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machines", type=int, default=2_000)
-    machines = parser.parse_args().machines
+    parser.add_argument("--runs", type=int, default=3)
+    asked = parser.parse_args()
+    # At full size only what users get: some algorithms would take minutes.
+    every = [a for a in Algorithm if a not in LEFT_OUT] if asked.machines <= 2_000 else []
     for kind in KINDS:
-        for utilisation in (0.5, 0.9, 0.97, 1.05):
-            problem = zones(kind, machines, utilisation, seed=11)
-            took: dict[str, float] = {}
-            # At full size only what users get: some algorithms would take minutes.
-            every = [a for a in Algorithm if a not in LEFT_OUT] if machines <= 2_000 else []
-            for algorithm in every or [Algorithm.AUTO]:
-                network = FlowNetwork.of(problem)
-                took[algorithm] = timed(lambda a=algorithm, n=network: n.solve(a, warm=False))  # type: ignore[misc]
-                cost = network.solve().cost
-            peer = min_cost_flow.SimpleMinCostFlow()
-            peer.add_arcs_with_capacity_and_unit_cost(
-                problem.tails, problem.heads, problem.capacities, problem.costs
-            )
-            peer.set_nodes_supplies(np.arange(problem.vertices, dtype=np.int32), problem.supplies)
-            theirs = timed(peer.solve)
-            assert peer.optimal_cost() == cost
-            ours = took[Algorithm.AUTO]
+        for utilisation, wanted in WANTED.items():
+            problem = zones(kind, asked.machines, utilisation, seed=11)
+            took: dict[str, list[float]] = {}
+            for _ in range(asked.runs):
+                cost = 0
+                for algorithm in every or [Algorithm.AUTO]:
+                    network = FlowNetwork.of(problem)
+                    solve = partial(network.solve, algorithm, warm=False)
+                    took.setdefault(algorithm, []).append(timed(solve))
+                    cost = network.solve().cost or 0
+                peer = min_cost_flow.SimpleMinCostFlow()
+                peer.add_arcs_with_capacity_and_unit_cost(
+                    problem.tails, problem.heads, problem.capacities, problem.costs
+                )
+                numbers = np.arange(problem.vertices, dtype=np.int32)
+                peer.set_nodes_supplies(numbers, problem.supplies)
+                took.setdefault(PEER, []).append(timed(peer.solve))
+                assert peer.optimal_cost() == cost
+            middle = {name: statistics.median(times) for name, times in took.items()}
+            theirs = middle.pop(PEER)
+            ours, best = middle[Algorithm.AUTO], min(middle, key=lambda name: middle[name])
+            is_met = theirs >= wanted * ours and ours <= MOST_OF_BEST * middle[best]
             print(
                 f"{kind:8} {utilisation:5.0%} {problem.arcs:10,} arcs   auto {ours:8.1f} ms"
                 f"   OR-Tools {theirs:8.1f} ms   {theirs / ours:5.1f} x"
-                + (f"   {ours / min(took.values()):.2f} x our best" if len(took) > 1 else ""),
+                + (f"   {ours / middle[best]:.2f} x {best}" if every else "")
+                + f"   {wanted:g} x {'met' if is_met else 'MISSED'}",
                 flush=True,
             )
 

@@ -84,7 +84,7 @@ class Explainer:
             effects.append(Explain(graph.tasks["number"][mine], found.explanation))
         if others and self._settings.explain_arcs:
             mine = rows if len(others) == len(unique) else rows[np.isin(which, others)]
-            seen = Explanation(looked_at=int(graph.cluster.usable.sum()), rule=RULE)
+            seen = Explanation(looked_at=int(np.count_nonzero(graph.cluster.usable)), rule=RULE)
             effects.append(Explain(graph.tasks["number"][mine], seen))
         return effects
 

@@ -92,20 +92,18 @@ def second_best(graph: Graph, task_class: int, machine: int, cost: int) -> Ranke
     vertex = int(columns["vertex"][task_class])
     job = graph.jobs[int(columns["job"][task_class])]
     here = int(cluster.vertices[machine])
-    entries = entry_costs(graph, task_class)
-    feasible = int((entries < FAR).sum())
-    entries[machine] = FAR
-    others = np.flatnonzero(entries < FAR)
-    starts = np.append(cluster.vertices[others], job.vertex).astype(np.int32)
-    costs = np.append(entries[others], int(columns["wait_cost"][task_class]))
+    places, entries = _entries(graph, task_class)
+    is_other = places != machine
+    starts = np.append(cluster.vertices[places[is_other]], np.int32(job.vertex))
+    costs = np.append(entries[is_other], columns["wait_cost"][task_class])
     way = graph.network.cheapest_way(starts, here, entries=costs, without=[vertex])
     own = cost + _onward_cost(graph, task_class, machine)
     sink_costs, sink_steps = (int(terms[machine]) for terms in graph.sink_terms[1:])
     flow = int(graph.network.flows(graph.sink_arcs[[machine]])[0])
     score = own + sink_costs + sink_steps * max(0, flow - 1)
     explanation = Explanation(
-        looked_at=int(cluster.usable.sum()),
-        feasible=feasible,
+        looked_at=int(np.count_nonzero(cluster.usable)),
+        feasible=len(places),
         rule=RULE,
         score=score,
         measure="cost",
@@ -134,24 +132,37 @@ def _onward_cost(graph: Graph, task_class: int, machine: int) -> int:
 
 def entry_costs(graph: Graph, task_class: int) -> Numbers:
     """The cost of the class's cheapest path to each machine; `FAR` if there is none."""
+    costs = np.full(graph.cluster.machines, FAR, np.int64)
+    machines, entries = _entries(graph, task_class)
+    costs[machines] = entries
+    return costs
+
+
+def _entries(graph: Graph, task_class: int) -> tuple[Numbers, Numbers]:
+    """The machines that the class has a path to, ascending, and the cost of the cheapest to each."""
     pools, number = graph.pools, int(graph.classes["pool"][task_class])
     arcs, rooms = pools.arcs[number], pools.rooms[number]
-    onward = np.full(graph.cluster.machines, FAR, np.int64)
     having = np.flatnonzero((arcs != NO_ARC) & (rooms > 0))
     flows = graph.network.flows(arcs[having])
-    has_room = flows < rooms[having]
     next_unit = pools.costs[number, having] + pools.steps[number, having] * flows
-    onward[having[has_room]] = next_unit[has_room]
+    has_room = flows < rooms[having]
+    reached, onward = having[has_room], next_unit[has_room]
     own = int(graph.classes["pool_cost"][task_class])
-    costs = np.minimum(pools.reached_from(number, POOL, onward) + own, FAR)
-    if (wanted := graph.preferences.get(task_class)) is not None:
+    wanted = graph.preferences.get(task_class)
+    if wanted is None and not pools.topology.aggregators:
+        return reached, onward + own
+    last = np.full(graph.cluster.machines, FAR, np.int64)
+    last[reached] = onward
+    costs = np.minimum(pools.reached_from(number, POOL, last) + own, FAR)
+    if wanted is not None:
         for place, cost in zip(wanted[1].tolist(), wanted[2].tolist(), strict=True):
             if place >= 0:
                 costs[place] = min(costs[place], cost)
             else:
-                through = pools.reached_from(number, -1 - place, onward) + cost
+                through = pools.reached_from(number, -1 - place, last) + cost
                 costs = np.minimum(costs, through)
-    return costs
+    machines = np.flatnonzero(costs < FAR)
+    return machines, costs[machines]
 
 
 def _task_of(graph: Graph, task_class: int, where: Numbers, machine: int | None) -> int:
