@@ -361,8 +361,8 @@ class PodCluster(BudgetedPods):
         if tracked.state not in (PodState.BINDING, PodState.LEAVING):
             return
         if tracked.state is PodState.LEAVING or tracked.is_protected or number is None:
-            # Its node is gone, or it was told to leave before it was there, and perhaps kept: its job, if
-            # it has one, is not one to wait with.
+            # Its node is gone, or it was told to leave before it was there, and perhaps kept: its job is
+            # not one to wait with.
             tracked.is_protected = False
             self._undo_claim(tracked)
             self._cancel(tracked)
