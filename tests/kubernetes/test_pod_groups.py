@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kube_cases import asynchronous
 from kube_in_loop import FollowedPods, following, scheduling
-from kube_schedulers import pod_document
+from kube_schedulers import PodWitness, SchedulerProcess, bound_twice, create_pod, pod_document
 
 from argosy.kubernetes.control_plane import ControlPlane, KubeTools
 from argosy.kubernetes.kinds import PODS
@@ -173,6 +173,25 @@ async def test_a_scheduler_that_finds_a_part_of_a_group_bound_binds_the_rest(
                 await pods.client.bind(space, pod.name, node, uid=pod.uid)
         async with scheduling(direct, space):
             await pods.until_bound(5)
+
+
+def test_a_group_is_bound_in_the_end_though_its_scheduler_is_killed_in_the_middle(
+    plane: ControlPlane, space: str
+) -> None:
+    options = ("--engine", "omega", "--name", space)
+    size = 40
+    with PodWitness(plane, space) as witness:
+        with SchedulerProcess(plane.kubeconfig, *options).wait_until_up() as scheduler:
+            for at in range(size):
+                document = pod_document(f"p{at}", space, cpu="100m", memory="1Mi")
+                document["metadata"]["labels"] = {NAME_LABEL: "g", SIZE_LABEL: str(size)}
+                create_pod(plane, space, document)
+            witness.until(lambda seen: seen.bound, "the first is bound")
+            assert len(witness.pods) == size, "none is bound before all exist"
+            scheduler.kill()
+        with SchedulerProcess(plane.kubeconfig, *options).wait_until_up():
+            witness.until(lambda seen: len(seen.bound) == size, "all are bound")
+        assert bound_twice(witness) == []
 
 
 @asynchronous

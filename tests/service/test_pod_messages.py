@@ -10,6 +10,7 @@ from argosy.kubernetes.objects import Node, Pod
 from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.service.kubernetes.messages import waiting_message
 from argosy.worlds.kubernetes.rulebook import Rulebook
+from argosy.worlds.kubernetes.tracked import GroupName, PodGang
 
 HOST = "kubernetes.io/hostname"
 
@@ -65,3 +66,13 @@ def test_reasons_follow_the_nodes() -> None:
     assert book.reasons(needs) == {"node(s) were unschedulable": 1}
     book.set_node(node("a"))
     assert book.reasons(needs) == {}
+
+
+def test_a_pod_that_is_placed_with_its_group_is_told_how_many_had_room() -> None:
+    gang = PodGang(GroupName("", "shop", "train"))
+    gang.together = dict.fromkeys("abc")  # type: ignore[assignment]
+    explanation = Explanation(ruled_out={"cpu": 2}, remedy="more tasks", gang_room=2)
+    assert waiting_message(explanation, 2, str, gang=gang) == (
+        "3 pods of group train have to be placed together, and 2 had room. "
+        "0/2 nodes are available: 2 Insufficient cpu."
+    )

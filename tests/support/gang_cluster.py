@@ -3,7 +3,7 @@ test's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,8 @@ class GangCluster:
         self.binds: dict[str, str] = {}
         self.evictions: dict[str, None] = {}
         self._lives = 0
+        #: What happens when nothing else does.
+        self._later: list[Callable[[], None]] = []
         self.store: LocalStore | None = None
         self.start()
 
@@ -59,11 +61,12 @@ class GangCluster:
         self.close()
         overseer = self.overseer = PodOverseer("argosy")
         overseer.connect(
-            lambda number, result: self.world.ended(number, result), lambda action: action()
+            lambda number, result: self.world.ended(number, result), self._later.append
         )
         self.pods = overseer.pods
         self.binds.clear()
         self.evictions.clear()
+        self._later.clear()
         self.store = LocalStore(self._directory / f"life-{self._lives}", is_lasting=False)
         self.build()
         for each in self.nodes.values():
@@ -148,6 +151,9 @@ class GangCluster:
         for _ in range(looks):
             self.now += SECOND
             self.world.commit()
+            later, self._later[:] = list(self._later), []
+            for action in later:
+                action()
             for job in self.world.take_explained():
                 self.pods.found_short(job)
             self.pods.look_again()

@@ -93,3 +93,31 @@ def test_a_group_displaces_nobody_if_a_budget_keeps_one_of_its_victims(
     cluster.go_on()
     assert not cluster.evictions
     assert not cluster.binds
+
+
+def test_a_pod_that_stays_before_it_is_bound_is_still_being_bound(cluster: GangCluster) -> None:
+    cluster.add(pod("taken", 4, on="n1", priority=2_000))
+    cluster.add(pod("low", 4))
+    cluster.go_on()
+    cluster.add(pod("high", 4, priority=1_000))
+    cluster.go_on()
+    assert cluster.evictions.keys() == {"low"}
+    cluster.pods.eviction_failed("low")
+    cluster.refuse("low")
+    cluster.go_on()
+    assert cluster.binds == {"high": "n0"}
+    assert cluster.pods.pods["low"].state is PodState.WAITING
+
+
+def test_a_pod_that_was_to_leave_before_it_was_bound_waits_if_it_is_not(
+    cluster: GangCluster,
+) -> None:
+    cluster.add(pod("taken", 4, on="n1", priority=2_000))
+    cluster.add(pod("low", 4))
+    cluster.go_on()
+    cluster.add(pod("high", 4, priority=1_000))
+    cluster.go_on()
+    cluster.refuse("low")
+    cluster.go_on()
+    assert cluster.binds == {"high": "n0"}
+    assert cluster.pods.pods["low"].state is PodState.WAITING

@@ -323,6 +323,13 @@ def test_a_pod_group_may_be_seen_after_its_pods(cluster: GangCluster) -> None:
     assert cluster.binds.keys() == set("ab")
 
 
+def test_a_reference_to_a_workload_is_refused(cluster: GangCluster) -> None:
+    cluster.add(pod("a", workloadRef={"name": "w", "podGroup": "g"}))
+    cluster.go_on()
+    assert not cluster.binds
+    assert cluster.obstacle("a").startswith("it has a workloadRef")
+
+
 def test_an_engine_that_places_pods_one_by_one_refuses_groups(tmp_path: Path) -> None:
     cluster = GangCluster(tmp_path, "sparrow")
     cluster.add(*members("ab", 2), *members("c", 1, group="alone"))

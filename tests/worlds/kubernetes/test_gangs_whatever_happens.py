@@ -133,6 +133,11 @@ class GangMachine(RuleBasedStateMachine):
         self.cluster.add_node(f"more-{self.made}")
         self.go_on()
 
+    @rule(allowed=st.integers(0, 2))
+    def change_the_budget(self, allowed: int) -> None:
+        self.cluster.add_budget(allowed)
+        self.go_on()
+
     @rule()
     def fail_an_engine(self) -> None:
         self.cluster.world.commit()

@@ -93,6 +93,10 @@ class BudgetedPods(GroupedPods):
                 giving_way.append((other.job, other.index))
         numbers = [self._index.take_try(each) for each in pods]
         self._adopt_anew([*pods, *others], giving_way)
+        for each in pods:
+            if not each.pod.spec.node_name:
+                # Kubernetes has been asked to bind it, and nothing else is known yet.
+                each.state = PodState.BINDING
         self._world().settle()
         for number in numbers:
             if number is not None:

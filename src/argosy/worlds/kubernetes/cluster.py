@@ -400,17 +400,24 @@ class PodCluster(BudgetedPods):
     def bind_failed(self, uid: str) -> None:
         """Kubernetes has refused; the pod is placed anew, unless it is gone."""
         tracked = self.pods.get(uid)
-        if tracked is None or tracked.state is not PodState.BINDING:
+        if tracked is None or tracked.pod.spec.node_name:
             return
-        node = tracked.node
-        if not node:
-            # Its node is gone.
+        node, number = tracked.node, tracked.number
+        if tracked.state not in (PodState.BINDING, PodState.LEAVING):
+            return
+        if tracked.state is PodState.LEAVING or tracked.is_protected or number is None:
+            # Its node is gone, or it was told to leave before it was there, and perhaps kept: its job is
+            # not one to wait with.
+            tracked.is_protected = False
+            self._undo_claim(tracked)
+            self._cancel(tracked)
+            self._end_try(tracked)
             tracked.state = PodState.OUTSIDE
+            self._release_held(node)
             self._consider(tracked)
             return
-        number, tracked.state = tracked.number, PodState.CLAIMED
-        if number is not None:
-            self._world().refuse_try(number, Why.STALE)
+        tracked.state = PodState.CLAIMED
+        self._world().refuse_try(number, Why.STALE)
         self._release_held(node)
 
     def of_job(self, job: str, index: int = 0) -> TrackedPod | None:

@@ -18,4 +18,6 @@ def obstacles_to_scheduling(pod: Pod, known: KnownVolumes) -> str:
     """Why the pod cannot be scheduled, whatever room there is; empty if it can."""
     if pod.spec.resource_claims:
         return "it uses resource claims, which are not supported"
+    if pod.spec.workload_ref is not None:
+        return "it has a workloadRef, which Kubernetes 1.36 has replaced by schedulingGroup"
     return known.obstacle(pod)
