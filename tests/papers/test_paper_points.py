@@ -32,7 +32,7 @@ CHOSEN: Final = {
     },
 }  # fmt: skip
 #: Measured by a clock.
-TIMED: Final = {"seconds", "warm", "cold", "within"}
+TIMED: Final = {"seconds", "warm", "cold", "within", "p1", "p25", "p75", "p99", "largest"}
 #: A solver with a limit of real time.
 LIMITED: Final = {"ilp"}
 
