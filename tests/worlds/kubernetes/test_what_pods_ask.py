@@ -236,3 +236,21 @@ def test_wishes_that_make_no_difference_are_told() -> None:
     )
     assert len(ignored_wishes(wishing)) == 4
     assert ignored_wishes(pod()) == []
+
+
+def test_a_volume_that_is_not_known_does_not_hide_the_places_of_others() -> None:
+    known = KnownVolumes()
+    zone = {"topology.kubernetes.io/zone": "east"}
+    volume = {"metadata": {"name": "second", "labels": zone}}
+    known.volumes["second"] = msgspec.convert(volume, PersistentVolume)
+    for name in ("first", "second"):
+        claim = {"metadata": {"name": name, "namespace": "one"}, "spec": {"volumeName": name}}
+        known.claims["one", name] = msgspec.convert(claim, PersistentVolumeClaim)
+    volumes = [
+        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("first", "second")
+    ]
+    document = {
+        "metadata": {"name": "p", "namespace": "one", "uid": "p"},
+        "spec": {"containers": [], "volumes": volumes},
+    }
+    assert len(known.node_rules(msgspec.convert(document, Pod))) == 1
