@@ -15,7 +15,13 @@ from argosy.model.effects import Sample, SamplingPipeline
 from argosy.model.machines import Cluster, Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.transactions import OPERATOR, AddMachine, DrainMachine, Transaction
+from argosy.model.transactions import (
+    OPERATOR,
+    AddMachine,
+    DrainMachine,
+    RelabelMachine,
+    Transaction,
+)
 from argosy.testing.builders import GIB
 
 
@@ -151,3 +157,11 @@ def test_learned_sampling_forgets_the_kind_of_task_that_was_used_longest_ago() -
     assert knows(0)
     assert knows(2)
     assert not knows(1)
+
+
+def test_labels_are_read_anew_when_a_machine_gets_others() -> None:
+    cell = cell_of(4, 4)
+    facts, both = CellFacts(cell), np.array([0, 1], np.int32)
+    assert list(facts.labels("disk", both)) == ["", ""]
+    cell.commit(Transaction(OPERATOR, machines=(RelabelMachine(1, {"disk": "ssd"}),)))
+    assert list(facts.labels("disk", both)) == ["", "ssd"]

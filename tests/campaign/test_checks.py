@@ -2,13 +2,15 @@
 
 import io
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
 
 from argosy.campaign.findings import CHECKS
 from argosy.campaign.recount import Where
-from argosy.campaign.trial import judge
+from argosy.campaign.trial import _compare_counts, judge
 from argosy.campaign.worlds import WORLDS, WorldRecording
 from argosy.engines.registry import ENGINES
 from argosy.host import records
@@ -411,3 +413,17 @@ def test_every_check_has_a_test() -> None:
     with open(__file__) as source:
         text = source.read()
     assert {check for check in CHECKS if f'"{check}"' not in text} == set()
+
+
+def test_too_few_and_too_many_tasks_in_a_journal_are_both_miscounted() -> None:
+    told: list[tuple[str, str, str]] = []
+    held = [(0, SimpleNamespace(where=Where.RUNNING)), (1, SimpleNamespace(where=Where.FINISHED))]
+    recount: Any = SimpleNamespace(own_tasks=lambda: held, complain=lambda *all: told.append(all))
+    counts = {Where.RUNNING: 2, Where.FINISHED: 0, Where.PENDING: 0}
+    _compare_counts(recount, counts)
+    assert told == [
+        ("miscounted", "running", "2 tasks are running to the world, 1 to its journal"),
+        ("miscounted", "finished", "0 tasks are finished to the world, 1 to its journal"),
+    ]
+    _compare_counts(recount, None)
+    assert len(told) == 2

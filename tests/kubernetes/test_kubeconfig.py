@@ -165,6 +165,10 @@ WRONG: list[tuple[Any, str]] = [
         "current-context: there is no context 'z'; expected one of x",
     ),
     (config(users=[]), "contexts[x].context.user: there is no user 'u'"),
+    (
+        config(users=[{"name": "w", "user": {}}, {"name": "v", "user": {}}]),
+        "contexts[x].context.user: there is no user 'u'; expected one of v, w",
+    ),
     (config(clusters=None), "contexts[x].context.cluster: there is no cluster 'c'"),
     (
         config(cluster={"proxy-url": ""}),

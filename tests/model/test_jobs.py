@@ -129,3 +129,15 @@ def test_a_job_survives_being_sent(
     job = Job("a", (group,), name="nightly run")
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(job), type=Job) == job
     assert msgspec.json.decode(msgspec.json.encode(job), type=Job) == job
+
+
+def test_tasks_are_counted_through_the_groups_in_order() -> None:
+    groups = (
+        TaskGroup(2, Resources(1, 1)),
+        TaskGroup(1, Resources(2, 2)),
+        TaskGroup(3, Resources(3, 3)),
+    )
+    job = Job("a", groups)
+    assert [groups.index(job.group_at(index)) for index in range(6)] == [0, 0, 1, 2, 2, 2]
+    with pytest.raises(IndexError, match="job a has no task 6"):
+        job.group_at(6)

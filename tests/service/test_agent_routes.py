@@ -136,6 +136,8 @@ def test_a_commit_goes_on_to_the_next_machine_and_conflicts_if_none_is_left(
     assert "m1 lacks 0.25 cores" in problem["detail"]
     live.get("/v1/jobs/b").problem(404, "not-found")
     assert metric(live, "reservations") == 0
+    found = [metric(live, f'commits_total{{result="{each}"}}') for each in ("success", "conflict")]
+    assert found == [3, 4]
 
 
 def test_a_machine_that_is_unknown_or_drains_refuses(make_live: Make) -> None:

@@ -40,6 +40,7 @@ from argosy.solvers.placement.forms import alternatives
 from argosy.solvers.placement.formulation import Formulation
 from argosy.solvers.placement.ilp import SolverLimits, solve
 from argosy.solvers.placement.printed import solve_printed
+from argosy.solvers.placement.program import Program
 from argosy.solvers.placement.violations import Judge
 from argosy.testing.placements import PlacementInstance, random_constraint, random_instance
 
@@ -473,3 +474,13 @@ def test_so_many_alternatives_are_considered_and_no_more(
     assert len(alternatives(ways(0), frozenset("a"))) == 256
     with pytest.raises(ModelError, match=r"a constraint with (257|272) alternatives"):
         alternatives(ways(1), frozenset("a"))
+
+
+def test_a_column_that_a_row_names_twice_counts_twice() -> None:
+    program = Program()
+    program.row([4, 7, 4], [1.0, 2.0, -3.0], 0, 5)
+    program.row([4, 7], [1.0, 2.0])
+    assert program.rows == [
+        ([4, 7], [-2.0, 2.0], 0, 5),
+        ([4, 7], [1.0, 2.0], -np.inf, np.inf),
+    ]

@@ -274,3 +274,21 @@ def test_what_a_node_can_never_grant_does_not_count() -> None:
 def test_a_resize_is_a_change() -> None:
     assert has_changed(being_resized("1", "1"), being_resized("1", "2"))
     assert not has_changed(being_resized("1", "1"), being_resized("1", "1", granted="1"))
+
+
+def test_a_volume_that_is_not_known_does_not_hide_the_places_of_others() -> None:
+    known = KnownVolumes()
+    zone = {"topology.kubernetes.io/zone": "east"}
+    volume = {"metadata": {"name": "second", "labels": zone}}
+    known.volumes["second"] = msgspec.convert(volume, PersistentVolume)
+    for name in ("first", "second"):
+        claim = {"metadata": {"name": name, "namespace": "one"}, "spec": {"volumeName": name}}
+        known.claims["one", name] = msgspec.convert(claim, PersistentVolumeClaim)
+    volumes = [
+        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("first", "second")
+    ]
+    document = {
+        "metadata": {"name": "p", "namespace": "one", "uid": "p"},
+        "spec": {"containers": [], "volumes": volumes},
+    }
+    assert len(known.node_rules(msgspec.convert(document, Pod))) == 1

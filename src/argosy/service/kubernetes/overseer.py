@@ -113,7 +113,7 @@ class PodOverseer(ProcesslessRunner[None]):
             self._soon(lambda: self._ended(number, GONE))
 
     def _annotate(self, job: str, index: int, node: str) -> None:
-        world, tracked = self._current(), self.pods.of_job(job)
+        world, tracked = self._current(), self.pods.of_job(job, index)
         choice, told = world.projection.take_choice(job, index)
         if tracked is None or tracked.state is not PodState.CLAIMED or choice is None:
             return
