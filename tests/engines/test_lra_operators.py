@@ -145,9 +145,9 @@ def test_operators_add_and_withdraw_constraints_while_applications_come(owner: s
 
 
 def test_node_sets_that_change_while_applications_come_count_as_they_are() -> None:
-    """All machines of the first rack move to another one, which brings a group of its own."""
+    """One machine of each rack moves to a new one, which comes with a group of its own."""
     together = "appID:self -> {appID:self, 3, inf} in rack"
-    joins = {"rack": ("new",), "hall": ("h",)}
+    joins: dict[str, tuple[str, ...]] = {"rack": ("new",), "hall": ("h",)}
     faults = tuple(
         MachineRelabel(at=15 * SECOND, machine=f"m{i}", joins=joins) for i in (0, 5, 10, 15)
     )

@@ -130,7 +130,7 @@ def test_an_application_too_large_for_the_printed_program_is_found(tmp_path: Pat
     assert "job web on 4 machines has 80,000 places; expected at most 50,000" in str(error)
 
 
-@pytest.mark.parametrize("engine", ["medea", "jkube", "jkube++", "kube-modern", "yarn", "ilp-all"])
+@pytest.mark.parametrize("engine", ["medea", "jkube", "jkube++", "kube-modern", "ilp-all"])
 @pytest.mark.parametrize(
     ("constraint", "problem"),
     [
