@@ -41,11 +41,11 @@ class Bench:
         monkeypatch.setattr(module.time, "monotonic", lambda: self.now)
         stores = {
             name: SimpleNamespace(objects={})
-            for name in ("nodes", "pods", "namespaces", "volumes", "claims")
+            for name in ("nodes", "pods", "namespaces", "volumes", "claims", "budgets")
         }
         stores["nodes"].objects["m"] = a_node("m")
         stores["pods"].objects.update({each.uid: each for each in pods})
-        self.session = ShadowSession(SimpleNamespace(**stores))  # type: ignore[arg-type]
+        self.session = ShadowSession(SimpleNamespace(**stores, groups=()))  # type: ignore[arg-type]
         self.session.take_all()
 
     def tell(self, old: Pod | None, new: Pod | None, *, at: float) -> None:

@@ -104,7 +104,7 @@ def test_a_distance_is_zero_just_within_the_bounds(count, least, extra) -> None:
 def test_containers_carry_the_tags_of_their_job() -> None:
     job = Job("a->b", (TaskGroup(1, ROOM, tags=("hb",)),), kind="service", owner="ann")
     tags = container_tags(job, job.groups[0])
-    assert tags == ("appID:a__b", "hb", "kind:service", "owner:ann")
+    assert tags == ("appID:a__b", "containerID:a__b/0", "hb", "kind:service", "owner:ann")
 
 
 def test_a_jobs_constraints_may_say_self() -> None:

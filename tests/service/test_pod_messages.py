@@ -10,7 +10,7 @@ from argosy.kubernetes.objects import Node, Pod
 from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.service.kubernetes.messages import waiting_message
 from argosy.worlds.kubernetes.rulebook import Rulebook
-from argosy.worlds.kubernetes.tracked import GroupName, PodGang
+from argosy.worlds.kubernetes.tracked import PodGroupName, PodGang
 
 HOST = "kubernetes.io/hostname"
 
@@ -69,7 +69,7 @@ def test_reasons_follow_the_nodes() -> None:
 
 
 def test_a_pod_that_is_placed_with_its_group_is_told_how_many_had_room() -> None:
-    gang = PodGang(GroupName("", "shop", "train"))
+    gang = PodGang(PodGroupName("", "shop", "train"))
     gang.together = dict.fromkeys("abc")  # type: ignore[assignment]
     explanation = Explanation(ruled_out={"cpu": 2}, remedy="more tasks", gang_room=2)
     assert waiting_message(explanation, 2, str, gang=gang) == (

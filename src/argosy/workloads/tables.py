@@ -101,7 +101,8 @@ class Converter:
         if _struct_of(kind) is not None:
             return self._struct(value, kind, path)
         if origin in (Union, UnionType):
-            return self._union(value, get_args(kind), path)
+            whole = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+            return self._union(value, get_args(whole), path)
         if origin is tuple:
             return self._items(value, get_args(kind)[0], path)
         if origin is dict:
@@ -205,10 +206,15 @@ class Converter:
             raise misfit(error, path) from None
 
     def _union(self, value: Any, members: tuple[Any, ...], path: TablePath) -> Any:
-        """Optional values, and structs distinguished by their tag; no other unions."""
+        """Optional values, one text or several, and structs distinguished by their tag; no other
+        unions."""
         members = tuple(member for member in members if member is not NoneType)
         if len(members) == 1:
             return self.convert(value, members[0], path)
+        if str in members:
+            if not isinstance(value, str | list | tuple):
+                self.refuse(f"{shown(value)} does not fit", path, "text, or an array of texts")
+            return value if isinstance(value, str) else self._items(value, str, path)
         by_tag = {}
         for member in members:
             struct = _struct_of(member)

@@ -111,10 +111,8 @@ class JobQueue(Protocol):
     def __iter__(self) -> Iterator[PendingJob]: ...
 
 
-def _both(within: Bitmap | None, only: Bitmap | None) -> Bitmap | None:
-    if within is None or only is None:
-        return only if within is None else within
-    return within & only
+def _both(within: Bitmap | None, only: Bitmap) -> Bitmap:
+    return only if within is None else within & only
 
 
 class SerialScheduler:
@@ -165,7 +163,8 @@ class SerialScheduler:
 
     def preferred(self, work: PendingJob, count: int, view: View) -> Iterable[tuple[Bitmap, int]]:
         """Machines to try first, each with the most of `count` tasks that it should take."""
-        return over_domains(self._serial.spread, count, view, self._context.random)
+        spread = self._serial.spread
+        return over_domains(spread, count, view, self._context.random) if spread else ()
 
     def queue_of(self, works: Iterable[PendingJob]) -> JobQueue:
         """A queue with these jobs, in the order in which jobs are decided on."""
@@ -290,7 +289,7 @@ class SerialScheduler:
                 self._rule,
                 self._context.random,
                 requires=group.requires,
-                within=_both(within, only),
+                within=within if only is None else _both(within, only),
                 prefer=prefer,
                 preempt_below=precedence if terms.preempt and work.job.preempts else None,
             )
