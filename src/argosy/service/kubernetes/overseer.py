@@ -15,6 +15,7 @@ from argosy.model.jobs import Job, job_of
 from argosy.model.machines import Machine
 from argosy.model.scenario import FleetEntry
 from argosy.service.kubernetes.pod_fleet import PodFleet
+from argosy.worlds.kubernetes.annotated_constraints import AnnotatedConstraints
 from argosy.worlds.kubernetes.cluster import PodCluster
 from argosy.worlds.local.overruled import GONE, OverruledWorld
 from argosy.worlds.local.processless import ProcesslessRunner
@@ -36,6 +37,10 @@ class PodOverseer(ProcesslessRunner[None]):
         #: Otherwise all pods are somebody else's.
         self.is_leading = True
         self.pods = PodCluster(self._current, self._is_ours, self._kind_of)
+        self.pods.annotated = AnnotatedConstraints(
+            lambda pod: "" if self._fleet is None else self._fleet.ignoring_constraints(pod),
+            lambda: self._fleet is not None and self._fleet.acts_on_constraints,
+        )
 
     def connect(
         self,

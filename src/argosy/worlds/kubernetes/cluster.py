@@ -24,6 +24,7 @@ from argosy.model.explanations import Why
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
+from argosy.worlds.kubernetes.annotated_constraints import AnnotatedConstraints
 from argosy.worlds.kubernetes.node_machines import AccountedResources, rules_of_node
 from argosy.worlds.kubernetes.pod_index import PodIndex
 from argosy.worlds.kubernetes.pod_jobs import exit_code_of, has_ended, job_of_pod, kind_of
@@ -63,6 +64,7 @@ class PodCluster:
         self._is_ours = is_ours
         self._route = route
         self.rulebook = Rulebook(lambda *mark: world().mark(*mark))
+        self.annotated = AnnotatedConstraints()
         self.pods: dict[str, TrackedPod] = {}
         self.orders: deque[ClusterOrder] = deque()
         #: Pods whose status should say why they are not scheduled at all.
@@ -232,7 +234,8 @@ class PodCluster:
             return
         if tracked.state is PodState.WAITING:
             self._cancel(tracked)
-            self._submit(tracked)
+            tracked.state = PodState.OUTSIDE
+            self._consider(tracked)
         elif tracked.state is PodState.BOUND and tracked.request != before.request:
             self._adopt_anew(tracked)
             self._release_held(tracked.node)
@@ -275,6 +278,7 @@ class PodCluster:
             name = f"{base}~{number}"
         requires = tracked.required = dict(tracked.needs.attributes)
         job = job_of_pod(pod, name, self._route(pod), request, requires, self._precedences)
+        job = self.annotated.applied(job, pod)
         return msgspec.structs.replace(job, precedence=HIGHEST) if tracked.is_protected else job
 
     def _consider(self, tracked: TrackedPod) -> None:
@@ -282,7 +286,8 @@ class PodCluster:
         pod = tracked.pod
         if pod.spec.scheduling_gates:
             return
-        tracked.obstacle = obstacles_to_scheduling(pod, self._known_volumes)
+        known = self._known_volumes
+        tracked.obstacle = obstacles_to_scheduling(pod, known) or self.annotated.obstacle(pod)
         if not tracked.obstacle and not self.know_resources(tracked.request):
             tracked.obstacle = TOO_MANY_RESOURCES
         if tracked.obstacle:
