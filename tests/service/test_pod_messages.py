@@ -10,7 +10,7 @@ from argosy.kubernetes.objects import Node, Pod
 from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.service.kubernetes.messages import waiting_message
 from argosy.worlds.kubernetes.rulebook import Rulebook
-from argosy.worlds.kubernetes.tracked import PodGroupName, PodGang
+from argosy.worlds.kubernetes.tracked import PodGang, PodGroupName
 
 HOST = "kubernetes.io/hostname"
 

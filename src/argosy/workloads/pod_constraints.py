@@ -13,28 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from argosy.kubernetes.objects import Pod
-from argosy.model.constraints import NAME, RESERVED, Constraint, PlacementConstraint, TagConstraint
-from argosy.model.constraints.kubernetes import tag_of
+from argosy.model.constraints import Constraint, PlacementConstraint, TagConstraint
 from argosy.model.constraints.kubernetes_reader import from_kubernetes
 from argosy.model.constraints.parts import OWNER, SELF
 from argosy.model.errors import Untranslatable
 from argosy.model.machines import MACHINE_GROUP
+from argosy.worlds.kubernetes.pod_tags import label_tags
 
-#: Labels that controllers write for themselves: each pod, or each version, has its own.
-GENERATED: Final = frozenset(
-    {
-        "pod-template-hash",
-        "pod-template-generation",
-        "controller-revision-hash",
-        "controller-uid",
-        "job-name",
-        "batch.kubernetes.io/controller-uid",
-        "batch.kubernetes.io/job-name",
-        "batch.kubernetes.io/job-completion-index",
-        "statefulset.kubernetes.io/pod-name",
-        "apps.kubernetes.io/pod-index",
-    }
-)
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _PORT: Final = "hostPort:"
@@ -44,12 +29,7 @@ _SUBJECT: Final = {"pod": "it"}
 
 def tags_of(pod: Pod) -> dict[str, str]:
     """Tags that constraints may name, and the label that each is; and a tag for each host port."""
-    tags = {}
-    for key, value in pod.metadata.labels.items():
-        tag = tag_of(key, value)
-        if value and ":" not in key and tag not in RESERVED and NAME.fullmatch(tag):
-            tags[tag] = key
-    return tags | dict.fromkeys(port_tags(pod), "")
+    return label_tags(pod) | dict.fromkeys(port_tags(pod), "")
 
 
 def port_tags(pod: Pod) -> list[str]:

@@ -28,11 +28,12 @@ from argosy.model.resources import Resources
 from argosy.model.scenario import GroupSpec
 from argosy.model.truth import GroupTruth, SimulatedJob, group_with_truth
 from argosy.model.units import format_count
-from argosy.workloads.pod_constraints import GENERATED, constraints_of, tags_of
+from argosy.workloads.pod_constraints import constraints_of, tags_of
 from argosy.workloads.pod_lives import ClusterRecording, PodLife
 from argosy.worlds.kubernetes.node_machines import AccountedResources
 from argosy.worlds.kubernetes.node_rules import NodeRules
 from argosy.worlds.kubernetes.pod_jobs import controller_of, estimate_of, kind_of
+from argosy.worlds.kubernetes.pod_tags import GENERATED
 from argosy.worlds.kubernetes.priorities import Precedences
 from argosy.worlds.kubernetes.requests import node_capacity, pod_request
 

@@ -16,6 +16,7 @@ from argosy.model.machines import Machine
 from argosy.model.scenario import FleetEntry
 from argosy.service.kubernetes.placements import placement_annotations
 from argosy.service.kubernetes.pod_fleet import PodFleet
+from argosy.worlds.kubernetes.annotated_constraints import AnnotatedConstraints
 from argosy.worlds.kubernetes.commits import AgentCluster
 from argosy.worlds.kubernetes.tracked import PodState
 from argosy.worlds.local.overruled import GONE, OverruledWorld
@@ -49,6 +50,10 @@ class PodOverseer(ProcesslessRunner[None]):
             name=name if serves_commits else "",
         )
         self.pods.heed_wishes(self._heeds_wishes)
+        self.pods.annotated = AnnotatedConstraints(
+            lambda pod: "" if self._fleet is None else self._fleet.ignoring_constraints(pod),
+            lambda: self._fleet is not None and self._fleet.acts_on_constraints,
+        )
 
     def connect(
         self,

@@ -72,6 +72,22 @@ class PodFleet:
                 )
         return ""
 
+    @property
+    def acts_on_constraints(self) -> bool:
+        """Whether some scheduler does."""
+        return any(_acts_on_constraints(entry) for entry in self.entries)
+
+    def ignoring_constraints(self, pod: Pod) -> str:
+        """The first engine among those that may decide on the pod which ignores constraints; empty if
+        there is none."""
+        kind = self.kind_of(pod)
+        takers = (entry for entry in self.entries if kind in entry.takes.kinds)
+        return next((each.engine for each in takers if not _acts_on_constraints(each)), "")
+
+
+def _acts_on_constraints(entry: FleetEntry) -> bool:
+    return find_engine(entry.engine).capabilities.constraints
+
 
 def _settled(entry: FleetEntry) -> dict[str, Any]:
     """The settings of an entry. Pods that run stay where they are unless it says otherwise: moving one

@@ -207,7 +207,12 @@ class PodCluster(BudgetedPods):
         if tracked.shape is before:
             return
         if tracked.state is PodState.WAITING:
-            self._submit_anew(tracked)
+            if tracked.gang is not None and tracked.gang.is_placing(tracked):
+                self._break_up(tracked.gang)
+            else:
+                self._cancel(tracked)
+                tracked.state = PodState.OUTSIDE
+                self._consider(tracked)
         elif tracked.gang is not None and tracked.gang.is_placing(tracked):
             self._break_up(tracked.gang)
         elif tracked.state is PodState.BOUND and tracked.request != before.request:
@@ -221,7 +226,8 @@ class PodCluster(BudgetedPods):
         pod = tracked.pod
         if pod.spec.scheduling_gates:
             return
-        obstacle = obstacles_to_scheduling(pod, self._known_volumes)
+        known = self._known_volumes
+        obstacle = obstacles_to_scheduling(pod, known) or self.annotated.obstacle(pod)
         if not obstacle and not self.know_resources(tracked.request):
             obstacle = TOO_MANY_RESOURCES
         if obstacle:

@@ -12,6 +12,7 @@ from argosy.kubernetes.objects import Node, Pod
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
+from argosy.worlds.kubernetes.annotated_constraints import AnnotatedConstraints
 from argosy.worlds.kubernetes.node_machines import AccountedResources
 from argosy.worlds.kubernetes.nominations import Nominations
 from argosy.worlds.kubernetes.pod_index import PodIndex
@@ -48,6 +49,7 @@ class PlacedPods:
         self._is_ours = is_ours
         self._route = route
         self.rulebook = Rulebook(self._mark)
+        self.annotated = AnnotatedConstraints()
         self.pods: dict[str, TrackedPod] = {}
         self.orders: deque[ClusterOrder] = deque()
         #: Pods whose status should say why they are not scheduled at all.
@@ -174,6 +176,7 @@ class PlacedPods:
             self._precedences,
             tracked.needs.wishes,
         )
+        job = self.annotated.applied(job, pod)
         return msgspec.structs.replace(job, precedence=HIGHEST) if tracked.is_protected else job
 
     def _new_name(self, base: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from argosy.kubernetes.objects import Pod
+from argosy.worlds.kubernetes.annotated_constraints import annotation_of
 from argosy.worlds.kubernetes.pod_wishes import has_wishes
 from argosy.worlds.kubernetes.requests import pod_request, resized
 from argosy.worlds.kubernetes.rulebook import Rulebook
@@ -47,6 +48,7 @@ class PodShapes:
             (
                 metadata.namespace,
                 metadata.labels,
+                annotation_of(pod),
                 spec.node_selector,
                 spec.affinity,
                 spec.tolerations,
@@ -86,6 +88,7 @@ def has_changed(before: Pod, pod: Pod) -> bool:
     old, new = before.spec, pod.spec
     return (
         before.metadata.labels != pod.metadata.labels
+        or annotation_of(before) != annotation_of(pod)
         or old.tolerations != new.tolerations
         or old.node_selector != new.node_selector
         or old.affinity != new.affinity
