@@ -39,13 +39,13 @@ def test_the_number_of_engines_that_ignore_something(
     assert (int(found[1]), int(found[2])) == (ignoring, len(ENGINES))
 
 
-def test_what_is_said_of_kube_and_quincy(compared: dict[str, dict[str, float | None]]) -> None:
+def test_what_is_said_of_kube_and_jkube(compared: dict[str, dict[str, float | None]]) -> None:
     split = re.search(r"`kube` did not start the four tasks together in (\d+) %", README)
-    broken = re.search(r"`quincy` put (\d+) % of the tasks", README)
+    broken = re.search(r"`jkube` put (\d+) % of the tasks", README)
     assert split
     assert broken
     assert compared["kube"]["split_gangs"] == pytest.approx(int(split[1]) / 100)
-    assert compared["quincy"]["violating"] == pytest.approx(int(broken[1]) / 100, abs=0.005)
+    assert compared["jkube"]["violating"] == pytest.approx(int(broken[1]) / 100, abs=0.005)
 
 
 def test_the_others_are_as_fast_by_the_median(

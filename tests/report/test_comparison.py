@@ -178,6 +178,22 @@ class TestComparison:
         assert [(row["passed_over"], row["apart"]) for row in rows] == told[: passed and 1]
         is_told = any("priorities" in line for line in verdict(compared, JCT))
         assert is_told is bool(compared.standing("fast").ignores) is bool(passed)
+        everyone = compare(made, JCT, ignores, rule=RankingRule(everyone=True))
+        shown = f"  fast {told[0][1]}"
+        assert (shown in verdict(everyone, JCT)) is bool(passed)
+
+    def test_an_engine_that_finished_fewer_jobs_is_not_said_to_be_apart_for_what_it_ignores(
+        self,
+    ) -> None:
+        made = runs_of(slow=[30e6, 31e6], fast=[10e6, 11e6])
+        made["fast"] = [
+            msgspec.structs.replace(s, counts=msgspec.structs.replace(s.counts, jobs_finished=0))
+            for s in made["fast"]
+        ]
+        ignores = {name: [IgnoredDemand(name, "gangs", "1 job asks for one")] for name in made}
+        compared = compare(made, JCT, ignores)
+        assert compared.standing("fast").apart == "finished fewer jobs"
+        assert "  slow ignores gangs (1 job asks for one)" in verdict(compared, JCT)
 
     def test_an_engine_that_failed_is_told_with_its_error(self) -> None:
         compared = compare(runs_of(a=[10e6]), JCT, failures={"b": "with seed 1: no memory"})

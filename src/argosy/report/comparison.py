@@ -28,6 +28,8 @@ _STREAM: Final = 0
 #: An engine that finishes less than this share of the jobs another finishes cannot be best, because its
 #: times leave out the jobs it starved.
 NEARLY_ALL: Final = 0.99
+#: Why an engine is not ranked begins with this if it ignores demands.
+IGNORES: Final = "ignores"
 #: Medians closer than this are a tie.
 DEFAULT_THRESHOLD: Final = 0.02
 
@@ -192,9 +194,9 @@ class _Grouping:
         able = [engine for engine in self.known if not self.ignores[engine]]
         if able and not everyone:
             apart |= {
-                engine: f"ignores {ignored_words(self.ignores[engine], self.runs[engine])}"
-                for engine in self.known
-                if engine not in able
+                engine: f"{IGNORES} {ignored_words(self.ignores[engine], share_passed_over(ran))}"
+                for engine, ran in self.runs.items()
+                if engine in self.known and engine not in able
             }
         else:
             able = list(self.known)

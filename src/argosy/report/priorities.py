@@ -25,10 +25,11 @@ def mattering_demands(
     return tuple(demand for demand in ignored if demand.what != PRIORITIES)
 
 
-def ignored_words(ignored: Iterable[IgnoredDemand], summaries: Sequence[Summary]) -> str:
+def ignored_words(ignored: Iterable[IgnoredDemand], passed_over: float | None) -> str:
     """Such as ``gangs, priorities: 12 % of the jobs of higher precedence were passed over``."""
+    share = format_share(passed_over or 0.0)
     return ", ".join(
-        f"{demand.what}: {_passed_over_words(summaries)}"
+        f"{demand.what}: {share} of the jobs of higher precedence were passed over"
         if demand.what == PRIORITIES
         else demand.what
         for demand in ignored
@@ -37,14 +38,10 @@ def ignored_words(ignored: Iterable[IgnoredDemand], summaries: Sequence[Summary]
 
 def ignored_notes(ignored: Sequence[IgnoredDemand], summary: Summary) -> list[str]:
     """What a run's engines ignored, a sentence each."""
+    share = share_passed_over([summary])
     return [
-        f"{demand.engine} ignores {ignored_words([demand], [summary])}"
+        f"{demand.engine} ignores {ignored_words([demand], share)}"
         if demand.what == PRIORITIES
         else str(demand)
         for demand in mattering_demands(ignored, [summary])
     ]
-
-
-def _passed_over_words(summaries: Sequence[Summary]) -> str:
-    share = format_share(share_passed_over(summaries) or 0.0)
-    return f"{share} of the jobs of higher precedence were passed over"
