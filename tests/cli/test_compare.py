@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,53 @@ class Broken(Omega):
 
     def handle(self, event, view, now):
         raise RuntimeError("out of fuel")
+"""
+
+#: One machine that takes short tasks first: the long urgent one is passed over, the short one is not.
+PASSED_OVER = """
+name = "urgent"
+seed = 1
+
+[[cell.machines]]
+name = "only"
+count = 1
+capacity = { cpu = 1000, memory = "1GiB" }
+
+[machines]
+queue = "shortest-first"
+
+[[workload.jobs]]
+id = "first"
+request = { cpu = 1000, memory = "1GiB" }
+duration = "10s"
+estimate = "10s"
+
+[[workload.jobs]]
+id = "long"
+submit = "1s"
+precedence = 5
+request = { cpu = 1000, memory = "1GiB" }
+duration = "60s"
+estimate = "60s"
+
+[[workload.jobs]]
+id = "short"
+submit = "2s"
+precedence = 5
+request = { cpu = 1000, memory = "1GiB" }
+duration = "5s"
+estimate = "5s"
+
+[[workload.jobs]]
+id = "late"
+submit = "3s"
+request = { cpu = 1000, memory = "1GiB" }
+duration = "10s"
+estimate = "10s"
+
+[[fleet]]
+name = "scheduler"
+engine = "murmuration"
 """
 
 
@@ -134,6 +182,28 @@ class TestCompare:
             note = "  murmuration ignores gangs (1 job asks for one)"
             assert result.out.splitlines().count(note) == 1
             assert "gangs" not in result.err
+
+    def test_a_run_says_what_share_of_the_jobs_was_passed_over(
+        self, argosy: Call, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "urgent.toml"
+        path.write_text(PASSED_OVER, "utf-8")
+        note = (
+            "note: murmuration ignores priorities:"
+            " 50 % of the jobs of higher precedence were passed over"
+        )
+        told, calm = (
+            argosy("run", path, "--no-save", "--engine", engine)
+            for engine in ("murmuration", "kube")
+        )
+        assert told.err.splitlines().count(note) == 1
+        assert re.search(r"^passed over +1$", told.out, re.MULTILINE)
+        assert "priorities" not in calm.err
+        both = ("--engine", "murmuration", "--engine", "kube", "--seeds", "1")
+        compared = argosy("compare", path, *both, "-o", "json")
+        (ranking,) = json.loads(compared.out)["comparisons"]
+        assert ranking["leaders"] == ["kube"]
+        assert ranking["standings"][-1]["passed_over"] == 0.5
 
     def test_json_carries_what_each_engine_ignores(self, argosy: Call) -> None:
         done = argosy("compare", QUICKSTART, "--seeds", "1", "--jobs", "1", "-o", "json")

@@ -152,6 +152,49 @@ class TestComparison:
         (row,) = comparison.apart_table(compare(made, JCT, ignores), JCT).records()
         assert row["split_gangs"] == 0.75
 
+    @pytest.mark.parametrize(("passed", "best"), [(0, "fast"), (3, "slow")])
+    def test_ignored_priorities_count_if_a_job_was_passed_over(
+        self, passed: int, best: str
+    ) -> None:
+        made = runs_of(slow=[30e6, 31e6], fast=[10e6, 11e6])
+        made["fast"] = [
+            msgspec.structs.replace(
+                s,
+                counts=msgspec.structs.replace(
+                    s.counts, jobs_preceding=25, jobs_passed_over=passed
+                ),
+            )
+            for s in made["fast"]
+        ]
+        ignores = {"fast": [IgnoredDemand("fast", "priorities", "25 jobs have a higher one")]}
+        compared = compare(made, JCT, ignores)
+        assert compared.best == best
+        assert compared.standing("fast").passed_over == passed / 25
+        assert compared.standing("slow").passed_over is None
+        rows = comparison.apart_table(compared, JCT).records()
+        told = [
+            (0.12, "ignores priorities: 12 % of the jobs of higher precedence were passed over")
+        ]
+        assert [(row["passed_over"], row["apart"]) for row in rows] == told[: passed and 1]
+        is_told = any("priorities" in line for line in verdict(compared, JCT))
+        assert is_told is bool(compared.standing("fast").ignores) is bool(passed)
+        everyone = compare(made, JCT, ignores, rule=RankingRule(everyone=True))
+        shown = f"  fast {told[0][1]}"
+        assert (shown in verdict(everyone, JCT)) is bool(passed)
+
+    def test_an_engine_that_finished_fewer_jobs_is_not_said_to_be_apart_for_what_it_ignores(
+        self,
+    ) -> None:
+        made = runs_of(slow=[30e6, 31e6], fast=[10e6, 11e6])
+        made["fast"] = [
+            msgspec.structs.replace(s, counts=msgspec.structs.replace(s.counts, jobs_finished=0))
+            for s in made["fast"]
+        ]
+        ignores = {name: [IgnoredDemand(name, "gangs", "1 job asks for one")] for name in made}
+        compared = compare(made, JCT, ignores)
+        assert compared.standing("fast").apart == "finished fewer jobs"
+        assert "  slow ignores gangs (1 job asks for one)" in verdict(compared, JCT)
+
     def test_an_engine_that_failed_is_told_with_its_error(self) -> None:
         compared = compare(runs_of(a=[10e6]), JCT, failures={"b": "with seed 1: no memory"})
         assert "  b failed: with seed 1: no memory" in verdict(compared, JCT)

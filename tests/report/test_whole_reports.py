@@ -122,6 +122,7 @@ def rank(engine: str, place: int | None, value: float | None, **fields: Any) -> 
         "conflict_fraction": 0.25,
         "violating": None,
         "split_gangs": None,
+        "passed_over": None,
         "utilisation": {"cpu": 0.5, "memory": 0.25},
         "messages": 1_234.0,
         "notices": 5.0,

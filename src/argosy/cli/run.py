@@ -90,6 +90,7 @@ def command(
     from argosy.experiments.execute import execute, execute_in_memory
     from argosy.records.directory import default_directory
     from argosy.report import summaries
+    from argosy.report.priorities import ignored_notes
     from argosy.scenarios.ignored_demands import ignored_demands
     from argosy.scenarios.loader import as_published, load, with_engine
 
@@ -116,7 +117,7 @@ def command(
         ) from None
 
     ignored = ignored_demands(loaded, find_engines(loaded.engine_names()))
-    notes = [*loaded.left_out, *unmet, *map(str, ignored)]
+    notes = [*loaded.left_out, *unmet, *ignored_notes(ignored, summary)]
     if not loaded.jobs:
         notes.append(NO_JOBS)
 

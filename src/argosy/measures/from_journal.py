@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from argosy.host import TaskState
 from argosy.measures.measure import breakdown, by_label, fleet_label, since, speed_up
+from argosy.measures.passed_over import JobMilestones, JobPriorities, TaskStarts, passed_over
 from argosy.measures.statistics import distribution
 from argosy.measures.timeline import task_times, timeline
 from argosy.model.explanations import Why
@@ -104,6 +105,7 @@ def sample_times(until: int) -> NDArray[np.int64]:
 
 def _counts(state: RunState, endless: int) -> Counts:
     counts, jobs = state.counts, state.jobs
+    jobs_preceding, jobs_passed_over = _passed_over(state)
     return Counts(
         jobs=len(jobs.done),
         jobs_finished=int((jobs.done >= 0).sum()),
@@ -119,6 +121,24 @@ def _counts(state: RunState, endless: int) -> Counts:
         tasks_cancelled=counts[TaskState.CANCELLED],
         preemptions=state.count(Step.PREEMPTED),
         losses=state.count(Step.LOST),
+        jobs_preceding=jobs_preceding,
+        jobs_passed_over=jobs_passed_over,
+    )
+
+
+def _passed_over(state: RunState) -> tuple[int, int]:
+    """How many jobs have a higher precedence than others, and how many of them were passed over."""
+    if len({job.precedence for job in state.steps.jobs}) < 2:
+        return 0, 0
+    jobs, ended, running = state.jobs, state.finished, state.running
+    return passed_over(
+        JobPriorities.of(state.steps.jobs),
+        JobMilestones(jobs.submitted, jobs.first_attempt, jobs.thought, jobs.all_placed),
+        TaskStarts(
+            np.concatenate([ended.tasks, running.tasks]),
+            np.concatenate([ended.placed, running.placed]),
+            np.concatenate([ended.started, running.started]),
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from argosy.host.busy_time import DAY
 from argosy.host.scheduler import Scheduler
 from argosy.host.setup import HostSetup
+from argosy.measures.passed_over import JobMilestones, JobPriorities, TaskStarts, passed_over
 from argosy.measures.placement import Watch
 from argosy.measures.statistics import distribution
 from argosy.measures.timeline import task_times, timeline
@@ -39,6 +40,7 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
     successes = sum(scheduler.successes for scheduler in world.host.schedulers)
     conflicts = sum(scheduler.conflicts for scheduler in world.host.schedulers)
     gangs, gangs_split = _gangs(world)
+    jobs_preceding, jobs_passed_over = _passed_over(world)
     used, capacity = simulator.integrals()
     dimensions = world.host.view.dimensions
     return Summary(
@@ -64,6 +66,8 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
             losses=world.host.membership.losses,
             gangs=gangs,
             gangs_split=gangs_split,
+            jobs_preceding=jobs_preceding,
+            jobs_passed_over=jobs_passed_over,
         ),
         wait_time=distribution(since(first_attempt, submit)),
         placement_latency=distribution(since(all_placed, submit)),
@@ -154,9 +158,7 @@ def _gangs(world: SimulatedWorld) -> tuple[int, int]:
     numbers, counts = world.host.jobs.gangs, world.host.jobs.counts
     if not numbers:
         return 0, 0
-    runtime = world.host.runtime
-    ended, running = runtime.task_columns(), runtime.running_columns()
-    tasks, started = (np.concatenate([ended[at], running[at]]) for at in (0, 3))
+    tasks, _, started = _starts(world)
     jobs = jobs_of(tasks)
     ran = split = 0
     for number in numbers:
@@ -166,6 +168,27 @@ def _gangs(world: SimulatedWorld) -> tuple[int, int]:
             ran += 1
             split += len(mine) < counts[number] or bool(mine.min() < mine.max())
     return ran, split
+
+
+def _starts(world: SimulatedWorld) -> TaskStarts:
+    runtime = world.host.runtime
+    ended, running = runtime.task_columns(), runtime.running_columns()
+    return TaskStarts(*(np.concatenate([ended[at], running[at]]) for at in (0, 2, 3)))
+
+
+def _passed_over(world: SimulatedWorld) -> tuple[int, int]:
+    """How many jobs have a higher precedence than others, and how many of them were passed over."""
+    table, board = world.host.jobs, world.host.runtime.board
+    precedences = np.array(table.precedences, np.int16)
+    is_known = world.scenario.output.tasks
+    if not is_known or not len(precedences) or precedences.min() == precedences.max():
+        return 0, 0
+    submit, first_attempt, all_placed, _ = board.job_columns()
+    return passed_over(
+        JobPriorities(precedences, np.array(table.demands, np.uint16), [*table.demand_codes]),
+        JobMilestones(submit, first_attempt, board.thought_by_job(), all_placed),
+        _starts(world),
+    )
 
 
 #: A job counts as faster from this speed-up on.

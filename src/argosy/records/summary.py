@@ -101,6 +101,10 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     #: Gangs of which a task ran, and those whose tasks did not start together.
     gangs: int = 0
     gangs_split: int = 0
+    #: Jobs of higher precedence than others, and those of them that were passed over: see
+    #: `measures.passed_over`.
+    jobs_preceding: int = 0
+    jobs_passed_over: int = 0
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):

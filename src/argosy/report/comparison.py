@@ -19,6 +19,7 @@ from argosy.model.units import format_duration
 from argosy.records.summary import KindSummary, Summary
 from argosy.report import plots
 from argosy.report.metrics import Metric, related_metrics
+from argosy.report.priorities import ignored_words, mattering_demands, share_passed_over
 from argosy.report.summaries import messages, notices
 from argosy.report.tables import Column, Table, Unit, Value
 from argosy.scenarios.ignored_demands import IgnoredDemand
@@ -27,6 +28,8 @@ _STREAM: Final = 0
 #: An engine that finishes less than this share of the jobs another finishes cannot be best, because its
 #: times leave out the jobs it starved.
 NEARLY_ALL: Final = 0.99
+#: Why an engine is not ranked begins with this if it ignores demands.
+IGNORES: Final = "ignores"
 #: Medians closer than this are a tie.
 DEFAULT_THRESHOLD: Final = 0.02
 
@@ -79,6 +82,8 @@ class EngineRank(msgspec.Struct, frozen=True, kw_only=True):
     violating: float | None
     #: The share of gangs whose tasks did not start together; None without any.
     split_gangs: float | None
+    #: The share of the jobs of higher precedence than others that were passed over; None without any.
+    passed_over: float | None
     utilisation: dict[str, float]
     #: Sent by schedulers, and by machines to schedulers.
     messages: float
@@ -87,7 +92,7 @@ class EngineRank(msgspec.Struct, frozen=True, kw_only=True):
     quantiles: tuple[float, float, float, float]
     kinds: dict[str, KindRank] = {}
     owners: dict[str, KindRank] = {}
-    #: Demands of the scenario that this engine ignores.
+    #: Demands of the scenario that this engine ignores; priorities only if a job was passed over.
     ignores: tuple[IgnoredDemand, ...] = ()
 
 
@@ -169,7 +174,9 @@ class _Grouping:
     ) -> None:
         self.runs = runs
         self.metric = metric
-        self.ignores = ignores
+        self.ignores = {
+            engine: mattering_demands(ignores.get(engine, ()), ran) for engine, ran in runs.items()
+        }
         values = {engine: [metric.value(s) for s in ran] for engine, ran in runs.items()}
         #: The values of engines that have one with every seed.
         self.known = {
@@ -184,12 +191,12 @@ class _Grouping:
     def _apart(self, everyone: bool) -> dict[str, str]:
         """Why engines are not ranked."""
         apart = {engine: "no job finished" for engine in self.runs if engine not in self.known}
-        able = [engine for engine in self.known if not self.ignores.get(engine)]
+        able = [engine for engine in self.known if not self.ignores[engine]]
         if able and not everyone:
             apart |= {
-                engine: "ignores " + ", ".join(each.what for each in self.ignores[engine])
-                for engine in self.known
-                if engine not in able
+                engine: f"{IGNORES} {ignored_words(self.ignores[engine], share_passed_over(ran))}"
+                for engine, ran in self.runs.items()
+                if engine in self.known and engine not in able
             }
         else:
             able = list(self.known)
@@ -260,6 +267,7 @@ def _standing(engine: str, contest: _Grouping) -> EngineRank:
         conflict_fraction=middle.median(s.conflict_fraction for s in summaries),
         violating=_violating(summaries),
         split_gangs=_split_gangs(summaries),
+        passed_over=share_passed_over(summaries),
         utilisation={
             name: middle.median(s.utilisation.get(name, 0.0) for s in summaries)
             for name in summaries[0].utilisation
@@ -274,7 +282,7 @@ def _standing(engine: str, contest: _Grouping) -> EngineRank:
         ),
         kinds=_parts([s.kinds for s in summaries]),
         owners=_parts([s.owners for s in summaries]),
-        ignores=tuple(contest.ignores.get(engine, ())),
+        ignores=contest.ignores[engine],
     )
 
 
@@ -354,6 +362,7 @@ def apart_table(comparison: Ranking, metric: Metric) -> Table:
         Column("median", "median", metric.unit),
         Column("finished", "jobs finished", Unit.SHARE),
         Column("split_gangs", "gangs split", Unit.SHARE),
+        Column("passed_over", "passed over", Unit.SHARE),
         Column("violating", "violating", Unit.SHARE),
         Column("apart", "why"),
     )
@@ -363,6 +372,7 @@ def apart_table(comparison: Ranking, metric: Metric) -> Table:
             s.estimate.value if s.estimate else None,
             s.finished,
             s.split_gangs,
+            s.passed_over,
             s.violating,
             s.apart,
         )
@@ -370,7 +380,7 @@ def apart_table(comparison: Ranking, metric: Metric) -> Table:
         if s.place is None
     ]
     rows += [
-        (engine, None, None, None, None, f"failed: {error}")
+        (engine, None, None, None, None, None, f"failed: {error}")
         for engine, error in comparison.failures.items()
     ]
     return _without_empty(Table(columns, tuple(rows)))

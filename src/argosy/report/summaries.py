@@ -40,6 +40,8 @@ def counts(summary: Summary) -> Table:
     ]
     if c.jobs_endless:
         rows.append(("run until stopped", c.jobs_endless, None))
+    if c.jobs_passed_over:
+        rows.append(("passed over", c.jobs_passed_over, None))
     # States without tasks would only distract.
     rows += [
         (state, jobs, count)

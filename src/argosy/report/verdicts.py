@@ -8,9 +8,11 @@ from typing import Final
 
 from argosy.measures.statistics import Ratio
 from argosy.model.units import format_duration
-from argosy.report.comparison import NEARLY_ALL, EngineRank, KindRank, Ranking
+from argosy.report.comparison import IGNORES, NEARLY_ALL, EngineRank, KindRank, Ranking
 from argosy.report.metrics import Metric, find_metric
+from argosy.report.priorities import ignored_words
 from argosy.report.tables import format_share
+from argosy.scenarios.ignored_demands import PRIORITIES
 
 _PLACES: Final = ("waiting for an attempt", "being placed", "placed and not yet done")
 #: If one side of an interval is this many times the other, a standard error alone would mislead.
@@ -135,7 +137,7 @@ def _ignored(comparison: Ranking) -> list[str]:
     if not asked:
         return []
     demands = ", ".join(f"{what} ({who})" for what, who in asked.items())
-    apart = [s for s in comparison.standings if s.place is None and s.ignores]
+    apart = [s for s in comparison.standings if s.place is None and s.apart.startswith(IGNORES)]
     if apart:
         are, they = (
             ("engine is", "it ignores") if len(apart) == 1 else ("engines are", "they ignore")
@@ -144,7 +146,9 @@ def _ignored(comparison: Ranking) -> list[str]:
             f"  {len(apart)} {are} not ranked because {they} what the scenario asks for: {demands}"
         ]
     return [
-        f"  {standing.engine} ignores {demand.what} ({demand.asked})"
+        f"  {standing.engine} {IGNORES} {ignored_words([demand], standing.passed_over)}"
+        if demand.what == PRIORITIES
+        else f"  {standing.engine} {IGNORES} {demand.what} ({demand.asked})"
         for standing in comparison.standings
         for demand in standing.ignores
     ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
 
 from argosy.engines.api import Engine, supports_constraint
+from argosy.host.scheduler import make_settings
 from argosy.model.jobs import Job
-from argosy.model.scenario import Scenario, SchedulerLimits
+from argosy.model.scenario import FleetEntry, Scenario, SchedulerLimits
 
 
 class IgnoredDemand(msgspec.Struct, frozen=True):
@@ -27,11 +29,16 @@ class IgnoredDemand(msgspec.Struct, frozen=True):
 GANGS = "gangs"
 CONSTRAINTS = "placement constraints"
 SOME_CONSTRAINTS = "some placement constraints"
+PRIORITIES = "priorities"
+#: Settings that, if off, keep an engine from preempting.
+_PREEMPTION_SETTINGS: Final = ("preempt", "reschedule")
 
 
 def ignored_demands(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> list[IgnoredDemand]:
-    """Each demand of a job, or limit of a fleet entry, that an engine ignores, once."""
+    """Each demand of a job, or limit of a fleet entry, that an engine ignores, once. Priorities matter
+    only if a job was passed over, which only a run can tell."""
     found = []
+    lowest = min((made.job.precedence for made in scenario.jobs), default=0)
     for entry in scenario.fleet:
         name = entry.engine
         can = engines[name].capabilities
@@ -49,11 +56,21 @@ def ignored_demands(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> 
         if not can.transactions and entry.limits != SchedulerLimits():
             why = "it makes no transactions"
             found.append(IgnoredDemand(name, f"the limits of {entry.name}", why))
+        preceding = sum(job.precedence > lowest for job in mine)
+        if preceding and not _preempts(engines[name], entry):
+            asked = f"{_have(preceding)} a higher precedence than others"
+            found.append(IgnoredDemand(name, PRIORITIES, asked))
     return list(dict.fromkeys(found))
 
 
 def _have(jobs: int) -> str:
     return "1 job has" if jobs == 1 else f"{jobs:,} jobs have"
+
+
+def _preempts(engine: type[Engine], entry: FleetEntry) -> bool:
+    settings = make_settings(engine, entry.settings)
+    is_on = all(getattr(settings, name, True) for name in _PREEMPTION_SETTINGS)
+    return engine.capabilities.preemption and is_on
 
 
 def _unsupported(engine: type[Engine], jobs: Iterable[Job]) -> int:
