@@ -1,7 +1,7 @@
-"""Workloads with their own machines: the Omega paper's clusters, and Google's public traces.
+"""Workloads with their own machines: the Omega paper's clusters, and public traces.
 
 A scenario's jobs are a tuple, so all are created at once here; `workloads.clusters`,
-`workloads.google2011` and `workloads.google2019` yield them one by one.
+`workloads.google2011`, `workloads.google2019` and `workloads.alibaba2023` yield them one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from argosy.model.truth import SimulatedJob
 from argosy.model.units import Time
 from argosy.scenarios.job_checks import MOST_TASKS_IN_ALL
 from argosy.scenarios.kubernetes_tables import KUBERNETES
-from argosy.workloads import clusters, google2011, google2019, mapreduce
+from argosy.workloads import alibaba2023, clusters, google2011, google2019, mapreduce
 from argosy.workloads.google_jobs import Notes
 from argosy.workloads.tables import Converter, Misfit, TablePath
 
@@ -33,7 +33,7 @@ Multiple: TypeAlias = Annotated[
 _CONVERTER: Final = Converter(ScenarioError)
 _TRACES: Final[dict[str, ModuleType]] = {"google2011": google2011, "google2019": google2019}
 #: Workload tables that provide machines for a cell without any.
-BRINGING: Final = ("cluster", *_TRACES)
+BRINGING: Final = ("cluster", *_TRACES, "alibaba2023")
 
 
 class ClusterTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +60,24 @@ class GoogleTable(msgspec.Struct, frozen=True, kw_only=True):
     machines: Positive | None = None
 
 
+class AlibabaTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A trace's directory, relative to the scenario file, and which of its lists and times to use."""
+
+    path: str
+    #: The middle of ``openb_node_list_….csv`` and ``openb_pod_list_….csv``.
+    nodes: str = "all_node"
+    pods: str = "default"
+    start: Time = 0
+    span: Time | None = None
+    #: At most this many of the trace's machines.
+    machines: Positive | None = None
+    sharing: alibaba2023.Sharing = "pooled"
+
+
+#: The table of a workload that provides machines.
+BringingTable: TypeAlias = ClusterTable | GoogleTable | AlibabaTable
+
+
 def without_machines(document: dict[str, Any]) -> dict[str, Any]:
     """The scenario's document, without the cell's machines if the workload provides them."""
     workload, cell = document.get("workload"), document.get("cell", {})
@@ -72,12 +90,14 @@ def without_machines(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def bring_machines(
-    scenario: Path, name: str, table: ClusterTable | GoogleTable, notes: Notes
+    scenario: Path, name: str, table: BringingTable, notes: Notes
 ) -> tuple[Machine, ...]:
     """The machines of the workload `name`; `notes` counts what is omitted from a trace."""
     if isinstance(table, ClusterTable):
         return clusters.machines(_cluster(table), table.scale)
     source = _source(scenario, name, table)
+    if isinstance(table, AlibabaTable):
+        return alibaba2023.machines(source, nodes=table.nodes, pods=table.pods, most=table.machines)
     found: tuple[Machine, ...] = _TRACES[name].machines(
         source, at=table.start, most=table.machines, notes=notes
     )
@@ -85,13 +105,23 @@ def bring_machines(
 
 
 def bring_jobs(
-    scenario: Path, name: str, table: ClusterTable | GoogleTable, seed: int, notes: Notes
+    scenario: Path, name: str, table: BringingTable, seed: int, notes: Notes
 ) -> list[SimulatedJob]:
     """The jobs of the workload `name`, in order of submission; `notes` counts what is omitted."""
     place: TablePath = ("workload", name)
     if isinstance(table, ClusterTable):
         return _counted(_cluster_jobs(table, Random(seed).child("workload")), place)
     source = _source(scenario, name, table)
+    if isinstance(table, AlibabaTable):
+        pods = alibaba2023.jobs(
+            source,
+            pods=table.pods,
+            start=table.start,
+            span=table.span,
+            sharing=table.sharing,
+            notes=notes,
+        )
+        return _counted(pods, place)
     # Exports of 2019 are often not in order; here everything is in memory anyway.
     jobs = _TRACES[name].jobs(
         source, start=table.start, span=table.span, in_order=False, notes=notes
@@ -128,7 +158,7 @@ def _cluster_jobs(table: ClusterTable, random: Random) -> Iterator[SimulatedJob]
     return merge(standing, arriving, key=attrgetter("submit"))
 
 
-def _source(scenario: Path, name: str, table: GoogleTable) -> Path:
+def _source(scenario: Path, name: str, table: GoogleTable | AlibabaTable) -> Path:
     source = scenario.parent / table.path
     if not source.is_dir():
         raise Misfit(

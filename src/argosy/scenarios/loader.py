@@ -62,6 +62,8 @@ from argosy.scenarios.fanout_tables import (
 from argosy.scenarios.job_checks import JobChecks
 from argosy.scenarios.known_workloads import (
     BRINGING,
+    AlibabaTable,
+    BringingTable,
     ClusterTable,
     GoogleTable,
     bring_jobs,
@@ -126,10 +128,11 @@ class WorkloadTable(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterTable | None = None
     google2011: GoogleTable | None = None
     google2019: GoogleTable | None = None
+    alibaba2023: AlibabaTable | None = None
     kubernetes: KubernetesTable | None = None
 
     @property
-    def brought(self) -> tuple[str, ClusterTable | GoogleTable] | None:
+    def brought(self) -> tuple[str, BringingTable] | None:
         """The name and table of a workload that provides its own machines."""
         found = ((name, getattr(self, name)) for name in BRINGING)
         return next((pair for pair in found if pair[1] is not None), None)

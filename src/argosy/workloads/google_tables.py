@@ -22,6 +22,7 @@ from argosy.model.units import LARGEST
 
 #: Times from here on mean "after the end of the trace"; the traces use 2^63 - 1 and 2^64 - 1.
 AFTER_THE_END: Final = 2**63 - 1
+_GOOGLE: Final = "a table of a Google cluster trace"
 _SUFFIXES: Final = (".csv", ".csv.gz", ".json", ".json.gz", ".jsonl", ".jsonl.gz")
 
 
@@ -173,8 +174,9 @@ def rows(
         yield from read(path, columns)
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a plain or compressed text file, without empty ones."""
+def lines(path: Path, expected: str = _GOOGLE) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a plain or compressed text file, without empty ones. `expected` says what
+    the file should be."""
     number = 0
     try:
         with (
@@ -202,13 +204,13 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             f"is not UTF-8 at byte {error.start}",
             file=str(path),
             line=number + 1,
-            expected="a table of a Google cluster trace",
+            expected=expected,
         ) from error
     except OSError as error:
         raise TraceError(
             f"cannot be read: {error.strerror}",
             file=str(path),
-            expected="a table of a Google cluster trace",
+            expected=expected,
         ) from error
 
 
