@@ -134,7 +134,9 @@ class Tab:
             case "Runtime.consoleAPICalled" if parameters["type"] in ("error", "warning", "assert"):
                 self.errors.append(json.dumps(parameters["args"]))
             case "Log.entryAdded" if parameters["entry"]["level"] in ("error", "warning"):
-                self.errors.append(f"{parameters['entry']['text']} {parameters['entry'].get('url')}")
+                self.errors.append(
+                    f"{parameters['entry']['text']} {parameters['entry'].get('url')}"
+                )
 
 
 class Browser:

@@ -65,6 +65,8 @@ class Metrics:
         self._position = events.now
         self._attempts: Counter[str] = Counter()
         self._ends: Counter[str] = Counter()
+        #: Tasks in queues of machines.
+        self._queued: set[tuple[str, int]] = set()
         #: Open tasks by state, and when they were counted: with many jobs that takes a while.
         self._waiting: dict[str, int] = {}
         self._counted_at: Position | None = None
@@ -86,13 +88,23 @@ class Metrics:
         for change in self._events.changes_after(self._position):
             if not isinstance(change, TaskNote):
                 continue
-            if change.state in _RESULTS:
+            if change.state in _RESULTS and not self._was_queued(change):
                 self._attempts[_RESULTS[change.state]] += 1
             if change.state in OVER:
                 self._ends[change.state] += 1
             if change.state == "running" and change.job in rows:
                 self._waits.add(max(0, change.at - rows[change.job].submitted) / _SECOND)
         self._position = self._events.now
+
+    def _was_queued(self, change: TaskNote) -> bool:
+        """Whether it starts out of a machine's queue: it had its place already."""
+        task = (change.job, change.index)
+        was_queued = task in self._queued
+        if change.state == "queued":
+            self._queued.add(task)
+        else:
+            self._queued.discard(task)
+        return was_queued and change.state == "running"
 
     @property
     def placed(self) -> int:

@@ -1,9 +1,9 @@
 // A job, a task or a machine, beside the page. The address says which, so that it can be shared.
 
 import { ask, jobPath, Refused, taskPath } from "./api.js";
-import { byId, element, machineLink, stateBadge, taskHref } from "./dom.js";
+import { byId, element, isSingle, machineLink, stateBadge, taskHref } from "./dom.js";
 import * as format from "./format.js";
-import { words } from "./summary.js";
+import { taskName, words } from "./summary.js";
 
 const SIZE = 50;
 const drawer = byId("detail");
@@ -77,7 +77,6 @@ async function task({ job: id, index }) {
   const path = taskPath(id, index);
   const [found, owner, why, story] = await Promise.all(
     [ask(path), ask(jobPath(id)), ask(`${path}/why`), ask(`${path}/story`)]);
-  const isSingle = Object.values(owner.tasks).reduce((sum, each) => sum + each, 0) === 1;
   return {
     key: [found, why.text, story.lines, owner.scheduler],
     title: words.task === "pod" && owner.name ? `Pod ${owner.name}` : `Task ${id}/${index}`,
@@ -85,7 +84,7 @@ async function task({ job: id, index }) {
       facts([
         ["State", stateBadge(found.state)],
         [words.machine === "node" ? "Node" : "Machine", found.machine && machineLink(found.machine)],
-        ["Job", isSingle ? (words.task === "pod" ? "" : owner.name || "") : element("a", { href: `#/job/${encodeURIComponent(id)}` }, id)],
+        ["Job", isSingle(owner) ? (words.task === "pod" ? "" : owner.name || "") : element("a", { href: `#/job/${encodeURIComponent(id)}` }, id)],
         ["Scheduler", owner.scheduler],
         ["Submitted", format.moment(owner.submitted)],
         ["Started", found.started && format.moment(found.started)],
@@ -109,9 +108,10 @@ function storyLine(line, origin) {
 }
 
 function request(document) {
-  const asked = document.request ?? {};
-  return Object.entries(asked).map(([name, value]) =>
-    `${value} ${name === "cpu" ? "CPU" : name}`).join(", ");
+  const groups = document.groups ?? [document];
+  const texts = groups.map((group) => Object.entries(group.request ?? {}).map(([name, value]) =>
+    `${format.resourceName(name)} ${format.amount(name, value)}`).join(", "));
+  return [...new Set(texts)].join("; ");
 }
 
 async function job({ job: id }) {
@@ -174,7 +174,7 @@ async function listed(path, parameters = {}) {
 function taskList({ items, isMore }, more) {
   if (!items.length) return [element("p", { class: "quiet" }, "Nothing.")];
   const list = element("ul", { class: "list-of-tasks" }, ...items.map((each) => element("li", {},
-    stateBadge(each.state), " ", element("a", { href: taskHref(each.job, each.index) }, `${each.job}/${each.index}`),
+    stateBadge(each.state), " ", element("a", { href: taskHref(each.job, each.index) }, taskName(each.job, each.index)),
     ...(more(each) || []))));
   const button = element("button", { type: "button", onclick: () => {
     most = Math.min(1000, most * 4);

@@ -50,9 +50,10 @@ export class Keyed {
 
 export const stateBadge = (state) => element("span", { class: "badge", "data-state": state }, state);
 
+export const isSingle = (job) => Object.values(job.tasks).reduce((sum, count) => sum + count, 0) === 1;
+
 export function jobLink(job, label) {
-  const isSingle = Object.values(job.tasks).reduce((sum, count) => sum + count, 0) === 1;
-  const href = isSingle ? taskHref(job.id, 0) : `#/job/${encodeURIComponent(job.id)}`;
+  const href = isSingle(job) ? taskHref(job.id, 0) : `#/job/${encodeURIComponent(job.id)}`;
   return element("a", { href }, label ?? job.id);
 }
 

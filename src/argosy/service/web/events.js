@@ -1,7 +1,8 @@
 // What has happened, newest first.
 
-import { arrange, byId, element, machineLink, taskHref } from "./dom.js";
+import { arrange, byId, element, isSingle, jobLink, machineLink, taskHref } from "./dom.js";
 import * as format from "./format.js";
+import { taskName, words } from "./summary.js";
 
 const MOST = 60;
 const EVERY = 400;
@@ -14,13 +15,14 @@ let timer = 0;
 function described(event) {
   switch (event.what) {
     case "task": return [
-      element("a", { href: taskHref(event.job, event.index) }, `${event.job}/${event.index}`), ` ${event.state}`,
+      element("a", { href: taskHref(event.job, event.index) }, taskName(event.job, event.index)), ` ${event.state}`,
       ...(event.machine ? [" on ", machineLink(event.machine)] : []),
       ...(event.exit_status ? [`, exit status ${event.exit_status}`] : []),
       ...(event.reason ? [`: ${event.reason}`] : [])];
-    case "job": return [
-      "job ", element("a", { href: `#/job/${encodeURIComponent(event.job)}` }, event.job), ` ${event.state}`];
-    case "machine": return ["machine ", machineLink(event.machine), ` ${event.change}`];
+    case "job": return isSingle(event)
+      ? [element("a", { href: taskHref(event.job, 0) }, taskName(event.job, 0)), ` ${event.state}`]
+      : ["job ", jobLink({ ...event, id: event.job }), ` ${event.state}`];
+    case "machine": return [`${words.machine} `, machineLink(event.machine), ` ${event.change}`];
     default: return ["the server started, or its schedulers changed"];
   }
 }
@@ -38,6 +40,8 @@ function draw() {
 }
 
 export function addEvents(events) {
+  // What happens to a job of one task is said of the task; that it waits is said of the job alone.
+  events = events.filter((event) => event.what !== "job" || event.state === "pending" || !isSingle(event));
   if (!events.length) return;
   kept = [...events.slice(-MOST).reverse().map((event) => ({ event })), ...kept].slice(0, MOST);
   timer ||= setTimeout(draw, EVERY);

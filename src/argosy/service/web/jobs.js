@@ -1,9 +1,9 @@
 // The table of jobs, or of tasks that are not over, page by page: the server sorts and filters.
 
 import { ask } from "./api.js";
-import { byId, element, jobLink, Keyed, machineLink, setText, stateBadge, taskHref } from "./dom.js";
+import { byId, element, isSingle, jobLink, Keyed, machineLink, setText, stateBadge, taskHref } from "./dom.js";
 import * as format from "./format.js";
-import { words } from "./summary.js";
+import { taskName, words } from "./summary.js";
 
 const SIZE = 25;
 const TYPING = 250;
@@ -24,7 +24,7 @@ let asked = 0;
 const view = () => document.querySelector('input[name="view"]:checked').value;
 
 const COLUMNS = {
-  jobs: [["Name", ""], ["State", ""], ["Tasks", "spread"], ["Scheduler", "spare"], ["Owner", "spare"], ["Submitted", "number"]],
+  jobs: [["Name", ""], ["State", ""], ["Tasks", "spread"], ["Scheduler", "spare"], ["Owner", "spare owner"], ["Submitted", "number spare"]],
   tasks: [["Name", ""], ["State", ""], ["On", ""], ["Failures", "number spare"], ["Started", "number"]],
 };
 
@@ -46,8 +46,8 @@ function jobCells(job) {
     element("td", {}, stateBadge(job.state)),
     element("td", { class: "spread" }, taskBar(job.tasks)),
     element("td", { class: "spare" }, job.scheduler),
-    element("td", { class: "spare" }, job.owner),
-    element("td", { class: "number", title: format.moment(job.submitted) }, format.when(job.submitted)),
+    element("td", { class: "spare owner" }, job.owner),
+    element("td", { class: "number spare", title: format.moment(job.submitted) }, format.when(job.submitted)),
   ];
 }
 
@@ -64,7 +64,7 @@ function taskBar(tasks) {
 
 function taskCells(task) {
   return [
-    element("th", { scope: "row" }, element("a", { href: taskHref(task.job, task.index) }, `${task.job}/${task.index}`)),
+    element("th", { scope: "row" }, element("a", { href: taskHref(task.job, task.index) }, taskName(task.job, task.index))),
     element("td", {}, stateBadge(task.state)),
     element("td", {}, task.machine ? machineLink(task.machine) : ""),
     element("td", { class: "number spare" }, task.failures ? format.count(task.failures) : ""),
@@ -93,6 +93,10 @@ export async function refreshJobs() {
   if (mine !== asked) return;
   next = page.next;
   rows.show(page.items, (item) => (chosen === "jobs" ? `job ${item.id}` : `task ${item.job}/${item.index}`));
+  // The namespace is part of a pod's name, and a pod is a single task.
+  const isPods = words.task === "pod";
+  table.classList.toggle("ownerless", isPods || !page.items.some((item) => item.owner));
+  table.classList.toggle("single", isPods && chosen === "jobs" && page.items.every(isSingle));
   const isEmpty = page.items.length === 0;
   table.hidden = isEmpty;
   byId("jobs-empty").hidden = !isEmpty;

@@ -17,6 +17,11 @@ let started = "";
 
 export const words = { ...WORDS.local };
 
+// A pod is a job of one task, called NAMESPACE.NAME.
+export function taskName(job, index) {
+  return words.task === "pod" && Number(index) === 0 ? job.replace(".", "/") : `${job}/${index}`;
+}
+
 function rates(summary) {
   if (summary.started !== started) {
     started = summary.started;
