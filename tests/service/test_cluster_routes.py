@@ -134,6 +134,36 @@ def test_a_machine_that_the_cell_refuses_leaves_nothing_behind(make_live: Make) 
     assert names(live.read("/v1/machines")) == ["m0", "m1", "m2", "m3", "b"]
 
 
+def test_the_summary_has_the_cluster_in_numbers(make_live: Make) -> None:
+    live = make_live()
+    live.over(live.submit(job(count=3)))
+    live.over(live.submit(job("false")))
+    running = live.submit(job("sleep 1000", count=2))
+    live.running(running, 2)
+    live.submit(job(request={"cpu": "2", "memory": "1GiB"}))
+    live.patch("/v1/machines/m0", {"draining": True})
+    found = live.read("/v1/summary")
+    assert (found["world"], found["status"], found["detail"]) == ("local", "ok", "")
+    assert (found["open_jobs"], found["machines"], found["accepting"]) == (2, 4, 3)
+    assert found["tasks"] == {
+        "pending": 1,
+        "queued": 0,
+        "running": 2,
+        "finished": 3,
+        "failed": 1,
+        "cancelled": 0,
+        "abandoned": 0,
+    }
+    assert found["placed"] == 6
+    assert found["capacity"] == {"cpu": 4_000, "memory": 4 * 2**30}
+    assert found["used"] == {"cpu": 500, "memory": 128 * 2**20}
+    (scheduler,) = found["schedulers"]
+    assert (scheduler["name"], scheduler["engine"], scheduler["jobs"]) == ("omega", "omega", 4)
+    assert (scheduler["transactions"], scheduler["conflicts"]) == (3, 0)
+    live.cancel(running)
+    assert live.read("/v1/summary")["tasks"]["cancelled"] == 2
+
+
 def test_a_machine_is_drained_and_accepts_tasks_again(make_live: Make) -> None:
     live = make_live(cluster(machines=(Machine("only", Resources(1000, 2**30)),)))
     first = live.submit(job("sleep 1000"))

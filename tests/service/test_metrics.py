@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
-from live_bench import LiveBench, job
+from live_bench import LiveBench, cluster, job
 
 from argosy.service.metrics import Histogram, label, number
 
@@ -83,6 +83,15 @@ def test_metrics_count_what_happens_to_tasks(make_live: Callable[..., LiveBench]
     assert waits.samples["argosy_scheduler_task_scheduling_sli_duration_seconds_count", ()] == 6
     live.cancel(running)
     assert value(live, "scheduler_task_ends_total", state="cancelled") == 2
+
+
+def test_a_task_that_starts_out_of_a_queue_got_its_place_once(
+    make_live: Callable[..., LiveBench],
+) -> None:
+    live = make_live(cluster("murmuration"))
+    live.over(live.submit(job(count=3)))
+    assert value(live, "scheduler_schedule_attempts_total", result="scheduled") == 3
+    assert live.read("/v1/summary")["placed"] == 3
 
 
 def test_requests_are_counted_by_method_and_status(make_live: Callable[..., LiveBench]) -> None:

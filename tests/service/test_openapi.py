@@ -113,6 +113,7 @@ def test_answers_say_their_versions_and_places(described: dict[str, Any]) -> Non
         ("/v1/machines/m0", "MachineInfo"),
         ("/v1/fleet", "FleetInfo"),
         ("/v1/health", "Health"),
+        ("/v1/summary", "ClusterSummary"),
         ("/v1/jobs/nobody", "ProblemDocument"),
     ],
 )

@@ -114,6 +114,14 @@ class TestJobs:
             ({"kind": "k1"}, ["new", "bad", "old"], None),
             ({"owner": "o4"}, ["gone"], None),
             ({"is_open": True}, ["new", "wide"], None),
+            ({"match": "d"}, ["bad", "wide", "old"], None),
+            ({"match": "d", "limit": 1, "after": "3"}, ["wide"], "2"),
+            ({"match": "the g"}, ["gone"], None),
+            ({"match": "100%"}, [], None),
+            # In the documents, but in no name.
+            ({"match": "groups"}, [], None),
+            ({"match": '"'}, [], None),
+            ({"match": ""}, ["new", "gone", "bad", "wide", "old"], None),
             ({"is_open": False, "kind": "k1"}, ["bad", "old"], None),
         ],
     )
@@ -192,6 +200,13 @@ class TestTasks:
         assert found(after="2.0") == (wide[1:], None)
         assert found(state="pending", limit=4) == ([*new, wide[2]], "2.2")
         assert found(state="queued") == ([wide[1]], None)
+        assert found(state="running", after="5.2") == ([wide[0]], None)
+        assert found(state="running", after="2.0") == ([], None)
+        assert found(machine="m") == (wide[:2], None)
+        assert found(machine="m", limit=1) == (wide[:1], "2.0")
+        assert found(machine="m", limit=1, after="2.0") == (wide[1:2], None)
+        assert found(machine="m", state="queued") == (wide[1:2], None)
+        assert found(machine="other") == ([], None)
         for wrong in ("x", "1", "1.x", "9" * 19 + ".0"):
             with pytest.raises(RequestError, match="what `next` of the page before said"):
                 found(after=wrong)

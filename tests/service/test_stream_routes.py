@@ -221,6 +221,29 @@ def test_a_watcher_that_comes_back_misses_nothing_and_hears_nothing_twice(make_l
     assert again == everything[-1:]
 
 
+def test_a_watcher_can_begin_with_the_last_events(make_live: Make) -> None:
+    live = make_live()
+    for name in ("a", "b"):
+        live.submit(job(id=name, count=3))
+        live.over(name)
+    everything = live.run(until(events(live, "?after=0"), ends("b")))
+    for last in (1, 2, 3, len(everything) - 1, len(everything), 1_000):
+        heard = live.run(until(events(live, f"?last={last}"), ends("b")))
+        assert heard == everything[-last:]
+    live.stop()
+    live.start()
+    # The start of the server is an event.
+    heard = live.run(until(events(live, "?last=3"), ends("b")))
+    assert heard == everything[-2:]
+    again = {"Last-Event-ID": everything[-3].id}
+    assert live.run(until(events(live, "?last=1", **again), ends("b"))) == everything[-2:]
+
+
+def test_a_watcher_begins_after_an_event_or_with_the_last_ones(live: LiveBench) -> None:
+    problem = live.get("/v1/events?after=0&last=1").problem(400, "request")
+    assert problem["detail"].startswith("last: both after and last")
+
+
 def test_events_can_be_those_of_one_job(live: LiveBench) -> None:
     mine, other = live.submit(job()), live.submit(job())
     live.over(other)

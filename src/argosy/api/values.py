@@ -25,6 +25,7 @@ TaskStateName: TypeAlias = Literal[
     "pending", "queued", "running", "finished", "failed", "cancelled", "abandoned"
 ]
 StreamName: TypeAlias = Literal["stdout", "stderr"]
+WorldName: TypeAlias = Literal["local", "kubernetes", "federation"]
 HealthStatus: TypeAlias = Literal["ok", "paused", "failing", "stopping", "lagging"]
 
 
@@ -154,6 +155,9 @@ class SchedulerInfo(msgspec.Struct, frozen=True, kw_only=True):
     #: Share of the time it was deciding, since it started.
     busyness: float = 0.0
     is_alive: bool = True
+    #: Transactions since it started, and how many of them met a conflict.
+    transactions: int = 0
+    conflicts: int = 0
 
 
 class FleetInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -243,6 +247,31 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     open_jobs: int
     running_tasks: int
     machines: int
+
+
+class ClusterSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster at one moment, in numbers."""
+
+    at: str
+    cluster: str
+    version: str
+    #: When this server started.
+    started: str
+    status: HealthStatus
+    detail: str = ""
+    #: What tasks are: processes of this computer, pods, or jobs of other clusters.
+    world: WorldName
+    open_jobs: int
+    machines: int
+    #: How many of them take new tasks.
+    accepting: int
+    #: Tasks that wait or run now, and those that came to their end since the server started.
+    tasks: TaskCounts
+    #: Tasks that got a place since the server started.
+    placed: int
+    capacity: dict[str, int]
+    used: dict[str, int]
+    schedulers: tuple[SchedulerInfo, ...] = ()
 
 
 class TaskEvent(

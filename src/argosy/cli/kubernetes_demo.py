@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from argosy.cli.output import emit, flush, note, output_option
+from argosy.cli.web_page import open_page, tell_page
 
 if TYPE_CHECKING:
     from argosy.service.kubernetes.demo import DemoResult
@@ -29,8 +30,14 @@ DEFAULT_ENGINE: Final = "omega"
     is_flag=True,
     help="Leave everything running until Ctrl-C, to look around with kubectl.",
 )
+@click.option(
+    "--open",
+    "opens",
+    is_flag=True,
+    help="Open the cluster's page in a browser, and leave everything running like --keep.",
+)
 @output_option
-def command(engine: str, keep: bool, output: str) -> None:
+def command(engine: str, keep: bool, opens: bool, output: str) -> None:
     """Schedule a small workload on a real control plane on this computer.
 
     Starts etcd, kube-apiserver, kube-controller-manager and kwok, which plays the part of the nodes;
@@ -49,6 +56,7 @@ def command(engine: str, keep: bool, output: str) -> None:
     from argosy.service.kubernetes.demo import Demo, start_plane
 
     find_engine(engine)
+    keep = keep or opens
     tools = find_tools(program for program in KubeProgram if program != KubeProgram.SCHEDULER)
     _tell("starting a control plane")
     with (
@@ -66,7 +74,7 @@ def command(engine: str, keep: bool, output: str) -> None:
                 note(f"  argosy why demo.too-large --server {url}")
 
         demo = Demo(plane, engine, Path(folder), _tell, is_kept=keep)
-        is_shown = asyncio.run(demo.run(show))
+        is_shown = asyncio.run(demo.run(open_page if opens else tell_page, show))
         _tell("removing everything")
     if not is_shown:
         raise KeyboardInterrupt

@@ -126,7 +126,7 @@ def announce(server: Server) -> None:
     world = server.cluster.world
     machines = format_count(len(world.machine_numbers()), "machine")
     fleet = ", ".join(dict.fromkeys(entry.engine for entry in world.cluster.fleet))
-    where = f"{server.url}, " if server.url else ""
+    where = f"page and API at {server.url}, " if server.url else ""
     jobs = len(world.projection.by_id)
     going_on = f"; going on with {format_count(jobs, 'job')}" if jobs else ""
     note(f"argosy: up: {machines}, {fleet}; {where}{server.store.path.parent}{going_on}")

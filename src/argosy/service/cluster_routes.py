@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from itertools import islice
 from typing import Annotated
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ from aiohttp import web
 
 from argosy.api.values import (
     LARGEST_PAGE,
+    ClusterSummary,
     FleetDocument,
     FleetInfo,
     Health,
@@ -22,6 +24,7 @@ from argosy.api.values import (
     MachinePatch,
     SchedulerInfo,
     StopRequest,
+    WorldName,
 )
 from argosy.model.errors import did_you_mean, excerpt
 from argosy.scenarios.cell_tables import MachineTable
@@ -54,10 +57,15 @@ class MachineQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class ClusterRoutes:
     def __init__(
-        self, backend: Backend, metrics: Metrics, shut_down: Callable[[StopRequest], None]
+        self,
+        backend: Backend,
+        metrics: Metrics,
+        shut_down: Callable[[StopRequest], None],
+        world: WorldName = "local",
     ) -> None:
         self._backend = backend
         self._metrics = metrics
+        self._world: WorldName = world
         self._shut_down = shut_down
 
     def routes(self) -> list[Route]:
@@ -135,6 +143,13 @@ class ClusterRoutes:
             ),
             Route(
                 "GET",
+                "/v1/summary",
+                self.summary,
+                "The cluster in numbers: tasks, resources, schedulers.",
+                result=ClusterSummary,
+            ),
+            Route(
+                "GET",
                 "/v1/health",
                 self.health,
                 "Whether the server works. The status is 503 if it does not.",
@@ -171,12 +186,12 @@ class ClusterRoutes:
             ),
         ]
 
-    def _machine_infos(self) -> list[MachineInfo]:
+    def _machine_infos(self, numbers: Mapping[str, int]) -> list[MachineInfo]:
         world = self._backend.world
         view, busy = world.host.view, world.projection.busy
         capacity, free = view.capacity(), view.free()
         infos = []
-        for name, number in world.machine_numbers().items():
+        for name, number in numbers.items():
             spec = world.projection.machines[number]
             used = dict(
                 zip(view.dimensions, (capacity[number] - free[number]).tolist(), strict=True)
@@ -197,7 +212,7 @@ class ClusterRoutes:
 
     async def machines(self, request: web.Request) -> Reply:
         query = read_query(request, MachineQuery)
-        infos = self._machine_infos()
+        numbers = self._backend.world.machine_numbers()
         first = 0
         if query.after is not None:
             # A machine that was removed meanwhile still has its place.
@@ -209,19 +224,19 @@ class ClusterRoutes:
                     expected="what `next` of the page before said",
                 )
             last = max(at for at, name in enumerate(known) if name == query.after)
-            first = sum(number <= last for number in self._backend.world.machine_numbers().values())
-        shown = infos[first : first + query.limit]
-        has_more = first + query.limit < len(infos)
+            first = sum(number <= last for number in numbers.values())
+        shown = self._machine_infos(dict(islice(numbers.items(), first, first + query.limit)))
+        has_more = first + query.limit < len(numbers)
         return Reply(MachinePage(items=tuple(shown), next=shown[-1].name if has_more else None))
 
     def _info(self, name: str) -> MachineInfo:
-        infos = {info.name: info for info in self._machine_infos()}
-        if name not in infos:
+        numbers = self._backend.world.machine_numbers()
+        if name not in numbers:
             raise NotFound(
                 f"unknown machine {excerpt(name)}",
-                hint=did_you_mean(name, infos) or "`argosy machines` lists them",
+                hint=did_you_mean(name, numbers) or "`argosy machines` lists them",
             )
-        return infos[name]
+        return self._machine_infos({name: numbers[name]})[0]
 
     async def machine(self, request: web.Request) -> Reply:
         reply = self._described(request.match_info["machine"])
@@ -281,20 +296,26 @@ class ClusterRoutes:
 
     def _fleet_info(self) -> FleetInfo:
         world = self._backend.world
-        lived = max(1, world.now - world.host.setup.began)
         return FleetInfo(
             version=world.life,
             fleet=tuple(fleet_table(entry) for entry in world.cluster.fleet),
-            schedulers=tuple(
-                SchedulerInfo(
-                    name=scheduler.name,
-                    engine=scheduler.entry.engine,
-                    jobs=scheduler.jobs,
-                    busyness=round(scheduler.busy_time(world.now) / lived, 6),
-                    is_alive=scheduler.is_alive,
-                )
-                for scheduler in world.host.schedulers
-            ),
+            schedulers=self._schedulers(),
+        )
+
+    def _schedulers(self) -> tuple[SchedulerInfo, ...]:
+        world = self._backend.world
+        lived = max(1, world.now - world.host.setup.began)
+        return tuple(
+            SchedulerInfo(
+                name=scheduler.name,
+                engine=scheduler.entry.engine,
+                jobs=scheduler.jobs,
+                busyness=round(scheduler.busy_time(world.now) / lived, 6),
+                is_alive=scheduler.is_alive,
+                transactions=scheduler.transactions,
+                conflicts=scheduler.conflicts,
+            )
+            for scheduler in world.host.schedulers
         )
 
     async def change_fleet(self, request: web.Request) -> Reply:
@@ -304,6 +325,30 @@ class ClusterRoutes:
         fleet = backend.submissions.fleet(backend.world, document.fleet)
         await backend.cluster.change_fleet(fleet)
         return await self.fleet(request)
+
+    async def summary(self, request: web.Request) -> Reply:
+        backend, world = self._backend, self._backend.world
+        view = world.host.view
+        status, detail = backend.health()
+        return Reply(
+            ClusterSummary(
+                at=backend.calendar.date(world.now),
+                cluster=world.cluster.name,
+                version=__version__,
+                started=backend.started,
+                status=status,
+                detail=detail,
+                world=self._world,
+                open_jobs=len(world.projection.by_id),
+                machines=len(world.machine_numbers()),
+                accepting=int(np.count_nonzero(view.takes_claims())),
+                tasks=self._metrics.tasks(),
+                placed=self._metrics.placed,
+                capacity=dict(view.capacity_total().items()),
+                used=dict(view.used_total().items()),
+                schedulers=self._schedulers(),
+            )
+        )
 
     async def health(self, request: web.Request) -> Reply:
         backend = self._backend

@@ -117,6 +117,21 @@ class EventLog:
             )
         return position
 
+    def before_last(self, count: int) -> Position:
+        """Before the last so many events, or as many as there are in the last turns."""
+        rows = self._store.rows(
+            "SELECT turn, changes FROM turns ORDER BY turn DESC LIMIT ?", (_BATCH,)
+        )
+        position = self.now
+        for turn, data in rows:
+            changes = len(decode_changes(data))
+            if changes >= count:
+                skipped = changes - count
+                return Position(turn, skipped - 1) if skipped else Position(turn - 1, _LAST)
+            count -= changes
+            position = Position(turn - 1, _LAST)
+        return position
+
     async def wait(self, position: Position) -> None:
         """Until there may be something after it."""
         while position.turn >= self._last:

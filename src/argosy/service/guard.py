@@ -7,7 +7,7 @@ import ipaddress
 import socket
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
@@ -54,8 +54,11 @@ class Guard:
         callers: Callers,
         ended: Callable[[str, int, float], None],
         log: Callable[[str], None],
+        public: Container[str] = PROBES,
     ) -> None:
+        """Anybody may ask for the paths in `public`."""
         self._callers = callers
+        self._public = public
         self._ended = ended
         self._log = log
 
@@ -140,7 +143,7 @@ class Guard:
 
     def _caller(self, request: web.Request) -> Caller:
         """Who asks, if it may."""
-        if request.path in PROBES:
+        if request.path in self._public:
             return self._callers.local
         self._check_site(request)
         if _is_private(request):

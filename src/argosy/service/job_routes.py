@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -48,6 +48,8 @@ from argosy.service.routes import (
 from argosy.service.submissions import digest_of, scaled
 from argosy.workloads.live_jobs import LiveJobTable
 
+#: Characters of a text that jobs are looked for by.
+LONGEST_MATCH: Final = 200
 Limit = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE, description="How many at most.")]
 
 
@@ -55,6 +57,8 @@ class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
     state: JobStateName | None = None
     kind: str | None = None
     owner: str | None = None
+    #: Only jobs whose id or name has this in it.
+    match: Annotated[str, msgspec.Meta(max_length=LONGEST_MATCH)] | None = None
     #: Only jobs that are not over, or only those that are.
     open: bool | None = None
     limit: Limit = PAGE
@@ -70,6 +74,8 @@ class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 class OpenTaskQuery(msgspec.Struct, frozen=True, kw_only=True):
     state: Literal["running", "queued", "pending"] | None = None
+    #: Only tasks that run or are queued on this machine.
+    machine: str | None = None
     limit: Limit = PAGE
     after: str | None = None
 
@@ -185,6 +191,7 @@ class JobRoutes:
             state=query.state,
             kind=query.kind,
             owner=query.owner,
+            match=query.match,
             is_open=query.open,
             limit=query.limit,
             after=query.after,
@@ -281,7 +288,7 @@ class JobRoutes:
     async def open_tasks(self, request: web.Request) -> Reply:
         query = read_query(request, OpenTaskQuery)
         page = self._backend.reading.open_tasks(
-            state=query.state, limit=query.limit, after=query.after
+            state=query.state, machine=query.machine, limit=query.limit, after=query.after
         )
         return Reply(page)
 

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
+from argosy.api.values import TaskCounts
 from argosy.service.agent import LiveAgent
-from argosy.service.event_log import EventLog
+from argosy.service.event_log import EventLog, Position
 from argosy.service.live import LiveCluster
 from argosy.service.measured_distances import MeasuredDistances
 from argosy.version import __version__
@@ -19,6 +20,7 @@ _SECOND: Final = 1_000_000
 #: Upper bounds in seconds: doubling from a millisecond.
 BOUNDS: Final = tuple(0.001 * 2**power for power in range(16))
 _PREFIX: Final = "argosy_"
+_OPEN: Final = ("pending", "queued", "running")
 #: The states that kube-scheduler calls results of attempts.
 _RESULTS: Final = {"running": "scheduled", "queued": "scheduled", "abandoned": "unschedulable"}
 
@@ -63,6 +65,11 @@ class Metrics:
         self._position = events.now
         self._attempts: Counter[str] = Counter()
         self._ends: Counter[str] = Counter()
+        #: Tasks in queues of machines.
+        self._queued: set[tuple[str, int]] = set()
+        #: Open tasks by state, and when they were counted: with many jobs that takes a while.
+        self._waiting: dict[str, int] = {}
+        self._counted_at: Position | None = None
         self._waits = Histogram()
         self._turn_times = Histogram()
         self._requests: Counter[tuple[str, int]] = Counter()
@@ -81,7 +88,7 @@ class Metrics:
         for change in self._events.changes_after(self._position):
             if not isinstance(change, TaskNote):
                 continue
-            if change.state in _RESULTS:
+            if change.state in _RESULTS and not self._was_queued(change):
                 self._attempts[_RESULTS[change.state]] += 1
             if change.state in OVER:
                 self._ends[change.state] += 1
@@ -89,27 +96,53 @@ class Metrics:
                 self._waits.add(max(0, change.at - rows[change.job].submitted) / _SECOND)
         self._position = self._events.now
 
+    def _was_queued(self, change: TaskNote) -> bool:
+        """Whether it starts out of a machine's queue: it had its place already."""
+        task = (change.job, change.index)
+        was_queued = task in self._queued
+        if change.state == "queued":
+            self._queued.add(task)
+        else:
+            self._queued.discard(task)
+        return was_queued and change.state == "running"
+
+    @property
+    def placed(self) -> int:
+        """Tasks that got a place."""
+        return self._attempts["scheduled"]
+
+    def tasks(self) -> TaskCounts:
+        """Tasks that wait or run, and those that came to their end since the start."""
+        if self._counted_at != self._position:
+            self._counted_at, self._waiting = self._position, self._count_waiting()
+        ends = {state: self._ends[state] for state in OVER}
+        return TaskCounts(**self._waiting, **ends)
+
+    def _count_waiting(self) -> dict[str, int]:
+        waiting = dict.fromkeys(_OPEN, 0)
+        for row in self._cluster.world.projection.by_id.values():
+            for state in _OPEN:
+                waiting[state] += row.counts[state]
+        return waiting
+
     def text(self) -> bytes:
         return ("\n".join(self._lines()) + "\n").encode()
 
     def _lines(self) -> Iterator[str]:
         world = self._cluster.world
-        waiting: Counter[str] = Counter()
-        for row in world.projection.by_id.values():
-            for state in ("pending", "queued", "running"):
-                waiting[state] += row.counts[state]
+        tasks = self.tasks()
         yield from metric("build_info", "gauge", "The version.", {label("version", __version__): 1})
         yield from metric(
             "scheduler_pending_tasks",
             "gauge",
             "Tasks that wait: for a scheduler, or in a machine's queue.",
             {
-                'queue="active"': waiting["pending"],
-                'queue="machines"': waiting["queued"],
+                'queue="active"': tasks.pending,
+                'queue="machines"': tasks.queued,
             },
         )
         yield from metric(
-            "scheduler_running_tasks", "gauge", "Tasks that run.", {"": waiting["running"]}
+            "scheduler_running_tasks", "gauge", "Tasks that run.", {"": tasks.running}
         )
         yield from metric(
             "scheduler_schedule_attempts_total",

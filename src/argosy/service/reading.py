@@ -31,6 +31,7 @@ _JOB_COLUMNS: Final = (
     + ", ".join(STATES)
 )
 _TASK_COLUMNS: Final = "idx, state, machine, try, failures, exit_status, reason, started, ended"
+_TASK_COLUMNS_JOINED: Final = ", ".join(f"tasks.{name}" for name in _TASK_COLUMNS.split(", "))
 _JOB: Final = msgspec.json.Decoder(Job)
 #: What a shell adds to the number of the signal that ended a program.
 _BY_SIGNAL: Final = 128
@@ -70,6 +71,7 @@ class StoreReader:
         state: str | None,
         kind: str | None,
         owner: str | None,
+        match: str | None = None,
         is_open: bool | None,
         limit: int,
         after: str | None,
@@ -80,6 +82,14 @@ class StoreReader:
             if value is not None:
                 conditions.append(f"{column} = ?")
                 values.append(value)
+        if match:
+            # Ids are looked through in their index. Names are parts of documents, of which only those
+            # with the text somewhere in them are read.
+            conditions.append(
+                "(seq IN (SELECT seq FROM jobs WHERE instr(id, ?)) OR (instr(spec, ?) AND "
+                "instr(json_extract(CAST(spec AS TEXT), '$.name'), ?)))"
+            )
+            values += [match, msgspec.json.encode(match)[1:-1], match]
         if is_open is not None:
             conditions.append("ended IS NULL" if is_open else "ended IS NOT NULL")
         if after is not None:
@@ -179,10 +189,14 @@ class StoreReader:
         items = tuple(found[:limit])
         return TaskPage(items=items, next=str(items[-1].index) if len(found) > limit else None)
 
-    def open_tasks(self, *, state: str | None, limit: int, after: str | None) -> TaskPage:
+    def open_tasks(
+        self, *, state: str | None, limit: int, after: str | None, machine: str | None = None
+    ) -> TaskPage:
         """Tasks of all jobs that run or wait: those of the newest job first."""
         seq, _, index = (after or "").partition(".")
         last, first = (_position(seq), _position(index) + 1) if after else (_NEWEST, 0)
+        if machine is not None or state not in (None, "pending"):
+            return self._placed_tasks(state, machine, limit, last, first)
         jobs = self._store.rows(
             "SELECT seq, id, pending + queued + running + finished + failed + cancelled + abandoned "
             "FROM jobs WHERE ended IS NULL AND seq <= ? ORDER BY seq DESC",
@@ -198,6 +212,23 @@ class StoreReader:
                 items = tuple(task for _, task in found[:limit])
                 return TaskPage(items=items, next=f"{number}.{task.index}")
         return TaskPage(items=tuple(task for _, task in found))
+
+    def _placed_tasks(
+        self, state: str | None, machine: str | None, limit: int, last: int, first: int
+    ) -> TaskPage:
+        """Tasks that a machine runs or has in its queue. Jobs whose tasks all wait are not gone through
+        one by one."""
+        states = ("running", "queued") if state is None else (state,)
+        rows = self._store.rows(
+            f"SELECT seq, id, {_TASK_COLUMNS_JOINED} FROM jobs JOIN tasks ON tasks.job = jobs.seq "
+            "WHERE jobs.ended IS NULL AND (seq < ?1 OR (seq = ?1 AND idx >= ?2)) "
+            "AND tasks.state IN (?3, ?4) AND (?5 IS NULL OR tasks.machine = ?5) "
+            "ORDER BY seq DESC, idx LIMIT ?6",
+            (last, first, states[0], states[-1], machine, limit + 1),
+        )
+        shown = rows[:limit]
+        following = f"{shown[-1][0]}.{shown[-1][2]}" if len(rows) > limit else None
+        return TaskPage(items=tuple(self._task(row[1], row[2:]) for row in shown), next=following)
 
     def _each_task(
         self, seq: int, name: str, count: int, first: int, states: tuple[str, ...] | None

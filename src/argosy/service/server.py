@@ -22,7 +22,7 @@ import msgspec
 from aiohttp import web
 
 from argosy.api.sockets import PORT, SOCKET, short_path
-from argosy.api.values import StopRequest
+from argosy.api.values import StopRequest, WorldName
 from argosy.engines.api import Engine
 from argosy.engines.registry import find_engine
 from argosy.host.protocols import Deliberator
@@ -42,10 +42,11 @@ from argosy.service.kubernetes.overseer import PodOverseer
 from argosy.service.live import LiveCluster
 from argosy.service.metrics import Metrics
 from argosy.service.openapi import describe
+from argosy.service.page import Page
 from argosy.service.remote_agents import FederatedAgents
 from argosy.service.remote_runner import RemoteRunner
 from argosy.service.retention import KeptJobs, OldJob, Retention, remove
-from argosy.service.routes import LARGEST_BODY, Reply, Route
+from argosy.service.routes import LARGEST_BODY, PROBES, Reply, Route
 from argosy.service.stream_routes import StreamRoutes
 from argosy.worlds.local.isolation import detect_isolation
 from argosy.worlds.local.overruled import OverruledWorld
@@ -142,6 +143,7 @@ class Server:
         self.cluster.listeners += [self.events.turn_ended, self.metrics.turn_ended]
         self.retention = Retention(self.store, options.kept, self.runner.directory_of)
         self.routes = self._routes()
+        self._page = Page()
         self._sockets: list[asyncio.Server] = []
         #: Where it can be reached over the network; empty: nowhere.
         self.url = ""
@@ -208,7 +210,7 @@ class Server:
         routes = [
             *JobRoutes(self.backend).routes(),
             *StreamRoutes(self.backend, self.events, self._stopping).routes(),
-            *ClusterRoutes(self.backend, self.metrics, self._shut_down).routes(),
+            *ClusterRoutes(self.backend, self.metrics, self._shut_down, self._world()).routes(),
         ]
         if self._overseer is not None:
             # Pods and nodes are changed by `kubectl`, and its users have the rights for it.
@@ -226,6 +228,11 @@ class Server:
             *routes,
             Route("GET", "/v1/openapi.json", openapi, "This description.", scope="sample"),
         ]
+
+    def _world(self) -> WorldName:
+        if self._agents is not None:
+            return "federation"
+        return "local" if self._overseer is None else "kubernetes"
 
     def _shut_down(self, how: StopRequest) -> None:
         self._stops_tasks = self._stops_tasks or how.stop_tasks
@@ -307,7 +314,8 @@ class Server:
             self.runner.sweep()
 
     def _web_runner(self) -> web.AppRunner:
-        guard = Guard(self._callers, self.metrics.request_ended, self._log)
+        public = {*PROBES, *self._page.paths}
+        guard = Guard(self._callers, self.metrics.request_ended, self._log, public)
         app = web.Application(
             middlewares=[guard.middleware],  # type: ignore[list-item]
             client_max_size=LARGEST_BODY,
@@ -318,6 +326,8 @@ class Server:
                 _PARAMETER.sub(r"{\1:[^/]+}", route.path),
                 scoped(route.handler, route.scope),  # type: ignore[arg-type]
             )
+        for path in self._page.paths:
+            app.router.add_route("GET", path, self._page.file)
         app.on_response_prepare.append(_sign)
         return web.AppRunner(
             app,

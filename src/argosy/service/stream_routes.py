@@ -35,6 +35,8 @@ class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
     job: str | None = None
     #: The id of an event, `0` for all there are, or `now`.
     after: str | None = None
+    #: Begin with the last so many events, instead of after one.
+    last: Annotated[int, msgspec.Meta(ge=0, le=1_000)] | None = None
 
 
 class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,9 +110,14 @@ class StreamRoutes:
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         query = read_query(request, EventQuery)
+        if query.after is not None and query.last is not None:
+            raise RequestError("both after and last", field="last", expected="one of them")
         # A browser that connects again repeats its first query, and says what it has seen since.
-        start = request.headers.get("Last-Event-ID") or query.after or "now"
-        position = self._events.position(start)
+        seen = request.headers.get("Last-Event-ID") or query.after
+        if seen or query.last is None:
+            position = self._events.position(seen or "now")
+        else:
+            position = self._events.before_last(query.last)
         response = _stream("text/event-stream", {"Cache-Control": "no-store"})
         await response.prepare(request)
         # An id alone is no event; who connects again before the first event misses nothing.

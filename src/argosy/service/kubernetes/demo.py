@@ -92,17 +92,19 @@ class Demo:
             fleet=({"name": engine, "engine": engine},),
             server=ServerOptions(
                 directory=directory,
-                host="127.0.0.1" if is_kept else None,
                 port=0,
                 is_lasting=False,
             ),
         )
         self._is_kept = is_kept
 
-    async def run(self, show: Callable[[DemoResult, str], None]) -> bool:
-        """`show` gets the result, and where the server is. Returns false if it was interrupted before
-        there was a result."""
+    async def run(
+        self, serving: Callable[[str], None], show: Callable[[DemoResult, str], None]
+    ) -> bool:
+        """`serving` hears where the server is, before there are pods; `show` gets the result, and where
+        the server is. Returns false if it was interrupted before there was a result."""
         async with self._serving() as (server, over):
+            serving(server.url)
             working = asyncio.create_task(self._work())
             await asyncio.wait((working, over), return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
