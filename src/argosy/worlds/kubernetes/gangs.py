@@ -163,6 +163,7 @@ def job_of_gang(
         precedence=min(job.precedence for _, job in jobs),
         preempts=all(job.preempts for _, job in jobs),
         gang=True,
+        constraints=tuple(dict.fromkeys(each for _, job in jobs for each in job.constraints)),
         name=f"{gang.name.namespace}/{gang.name.name}",
     )
     return together, [tracked for _, pods in alike for tracked in pods]
