@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 from gang_cluster import APART, GangCluster, member, members, pod
+from msgspec import structs
 
-from argosy.worlds.kubernetes.gangs import GROUP_LABEL, NAME_LABEL
+from argosy.model.constraints.text import parse_constraint
+from argosy.testing.builders import job
+from argosy.worlds.kubernetes.gangs import GROUP_LABEL, NAME_LABEL, job_of_gang
 from argosy.worlds.kubernetes.tracked import PodState
 
 
@@ -339,3 +342,19 @@ def test_an_engine_that_places_pods_one_by_one_refuses_groups(tmp_path: Path) ->
         "engine sparrow of scheduler sparrow places pods one by one: it cannot schedule groups"
     )
     cluster.close()
+
+
+def test_constraints_of_every_pod_hold_for_its_group(cluster: GangCluster) -> None:
+    cluster.add(*members("ab", 2))
+    first, second = (cluster.pods.pods[name] for name in "ab")
+    apart, near = (
+        parse_constraint(text)
+        for text in ("w -> {w, 0, 0} in machine", "w -> {db, 1, inf} in rack")
+    )
+    jobs = [
+        structs.replace(job(name).job, constraints=given)
+        for name, given in (("a", (apart,)), ("b", (apart, near)))
+    ]
+    assert first.gang is not None
+    together, _ = job_of_gang("g", first.gang, [(first, jobs[0]), (second, jobs[1])])
+    assert together.constraints == (apart, near)
