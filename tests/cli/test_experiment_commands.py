@@ -272,6 +272,7 @@ class TestPapers:
                 here="faster",
                 tolerance="2x",
                 holds=True,
+                setup="s",
                 note="n",
             ),
             Claim(id="b", figure="3", paper="slow", here="slower", tolerance="no", holds=False),
@@ -307,14 +308,15 @@ class TestPapers:
         ]
         lines = result.out.splitlines()
         assert lines[:3] == ["The Paper", "scale quick: is quick", "1 of 2 claims hold"]
-        assert lines[4:9] == [
+        assert lines[4:10] == [
             "holds: a",
             "  paper      fast",
+            "  set-up     s",
             "  here       faster",
             "  tolerance  2x",
             "  note       n",
         ]
-        assert lines[10] == "does not hold: b"
+        assert lines[11] == "does not hold: b"
         assert result.err.startswith("note: smaller\n")
         assert (tmp_path / "runs/paper-p.html").read_text() == "page"
         given.clear()
@@ -343,9 +345,9 @@ class TestPapers:
             ),
         ]
         assert result.out.splitlines() == [
-            "id,figure,paper,here,tolerance,holds,note",
-            "a,2,fast,faster,2x,holds,n",
-            "b,3,slow,slower,no,does not hold,",
+            "id,figure,paper,here,tolerance,holds,setup,note",
+            "a,2,fast,faster,2x,holds,s,n",
+            "b,3,slow,slower,no,does not hold,,",
         ]
         assert (tmp_path / "h.html").exists()
         assert "unknown figure of p:" in argosy("paper", "p", "--figure", "9").complaint

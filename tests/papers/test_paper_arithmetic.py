@@ -7,6 +7,7 @@ so a claim that reads another point, or divides the other way, says something el
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -168,6 +169,23 @@ def test_plans_figures_and_claims_are_pinned(name: str, request: pytest.FixtureR
     lines += ["== figures", *figures(paper, made_up.findings("times"))]
     update = request.config.getoption("--update-golden")
     require_golden(f"made_up_{name}", "\n".join(lines) + "\n", update=update, folder=HERE)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_claims_of_the_same_words_say_in_what_they_differ(name: str) -> None:
+    """By their set-up or a note; numbers do not count, since they are measured."""
+    paper = PAPERS[name]
+    for scale in paper.scales:
+        alike: dict[tuple[str, str], list[str]] = {}
+        for claim in paper.claims(MadeUp(paper, scale).findings("times"), paper.figures):
+            told = claim.setup or re.sub(r"\d+", "", claim.note)
+            alike.setdefault((claim.figure, claim.paper), []).append(told)
+        unclear = {
+            words: told
+            for words, told in alike.items()
+            if len(told) > 1 and ("" in told or len({*told}) < len(told))
+        }
+        assert unclear == {}, scale
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -348,7 +348,7 @@ class TestCommand:
         done = self.argosy(tmp_path, "omega", "--smoke", "--figure", "9", "-o", "json")
         assert done.returncode == 0, done.stderr
         fields = [field.name for field in msgspec.structs.fields(Claim)]
-        assert fields == ["id", "figure", "paper", "here", "tolerance", "holds", "note"]
+        assert fields == ["id", "figure", "paper", "here", "tolerance", "holds", "setup", "note"]
         document = json.loads(done.stdout)
         assert [list(claim) for claim in document] == [fields] * 2
         assert msgspec.convert(document, list[Claim])

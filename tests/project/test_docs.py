@@ -67,17 +67,36 @@ def blocks(language: str = "") -> list[Block]:
     ]
 
 
-def commands(page: Path) -> list[str]:
+class ShownCommand(NamedTuple):
+    """A command, and the output that the documentation shows below it, which may be none."""
+
+    line: str
+    output: list[str]
+
+
+def shown_commands(page: Path) -> list[ShownCommand]:
     """Lines after a prompt, with those that continue them, but those that build or version this
     repository."""
-    lines: list[str] = []
+    found: list[ShownCommand] = []
     for block in blocks("console"):
         for line in block.text.splitlines() if block.page == page else ():
             if line.startswith("$ "):
-                lines.append(line.removeprefix("$ "))
-            elif line.startswith(">"):
-                lines[-1] += "\n" + line.removeprefix(">").removeprefix(" ")
-    return [line for line in lines if line.split()[0] not in ("make", "git")]
+                found.append(ShownCommand(line.removeprefix("$ "), []))
+            elif line.startswith(">") and not found[-1].output:
+                continued = found[-1].line + "\n" + line.removeprefix(">").removeprefix(" ")
+                found[-1] = ShownCommand(continued, [])
+            else:
+                found[-1].output.append(line)
+    return [each for each in found if each.line.split()[0] not in ("make", "git")]
+
+
+def is_as_shown(shown: list[str], printed: str) -> bool:
+    """In what is shown, ``…`` stands for any text and a line ``...`` for any lines."""
+    parts = []
+    for line in shown:
+        pattern = ".*".join(map(re.escape, line.split("…")))
+        parts.append("(?:.*\n)*" if line == "..." else f"{pattern} *\n")
+    return re.fullmatch("".join(parts), printed.rstrip("\n") + "\n") is not None
 
 
 @pytest.fixture
@@ -103,13 +122,26 @@ def shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=name_of)
-def test_every_command_shown_works(page: Path, scratch: Path) -> None:
-    for line in commands(page):
+@pytest.mark.parametrize("page", [page for page in PAGES if shown_commands(page)], ids=name_of)
+def test_every_command_shown_works_and_prints_what_is_shown(page: Path, scratch: Path) -> None:
+    for line, output in shown_commands(page):
         expected = EXIT.search(line)
         done = shell(line, scratch)
         code = int(expected[1]) if expected else 0
         assert done.returncode == code, f"{line}\n{done.stdout}{done.stderr}"
+        if output:
+            # Errors are shown, notes beside results are not.
+            printed = done.stdout or done.stderr
+            assert is_as_shown(output, printed), f"{line}\n{printed}"
+
+
+def test_shown_output_is_compared_to_the_letter() -> None:
+    assert is_as_shown(["a  1", "", "b"], "a  1\n\nb\n")
+    assert not is_as_shown(["a  1", "", "b"], "a  2\n\nb\n")
+    assert not is_as_shown(["a"], "a\nb\n")
+    assert is_as_shown(["a …", "...", "c"], "a 3.14\nb\nb\nc\n")
+    assert not is_as_shown(["a …", "...", "c"], "a 3.14\nb\nb\n")
+    assert sum(bool(each.output) for page in PAGES for each in shown_commands(page)) > 5
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=str)

@@ -125,7 +125,7 @@ def command(
 
 
 def _table(claims: Sequence[Claim]) -> Table:
-    names = ("id", "figure", "paper", "here", "tolerance", "holds", "note")
+    names = ("id", "figure", "paper", "here", "tolerance", "holds", "setup", "note")
     rows = tuple(
         tuple(
             ("holds" if claim.holds else "does not hold")
@@ -154,6 +154,7 @@ def _sections(
 def _section(claim: Claim, width: int | None) -> list[str]:
     told = [
         ("paper", claim.paper),
+        ("set-up", claim.setup),
         ("here", claim.here),
         ("tolerance", claim.tolerance),
         ("note", claim.note),

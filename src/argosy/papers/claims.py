@@ -18,5 +18,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     #: How far `here` may be from `paper` for the claim to hold.
     tolerance: str
     holds: bool
+    #: What is measured here, if the paper's sentence is checked in more than one way; else empty.
+    setup: str = ""
     #: What a reader must know to judge it; may be empty.
     note: str = ""

@@ -118,7 +118,7 @@ def _claims(claims: Sequence[Claim]) -> list[str]:
         return []
     held = sum(claim.holds for claim in claims)
     rows = "".join(
-        f"<tr><td>{escape(claim.figure)}</td><td>{escape(claim.paper)}</td>"
+        f"<tr><td>{escape(claim.figure)}</td><td>{escape(claim.paper)}{_small(claim.setup)}</td>"
         f"<td>{escape(claim.here)}{_small(claim.note)}</td><td>{escape(claim.tolerance)}</td>"
         f'<td class="{"holds" if claim.holds else "fails"}">'
         f"{'holds' if claim.holds else 'does not hold'}</td></tr>"

@@ -72,6 +72,7 @@ def claims_guarantees(found: Findings) -> Iterator[Claim]:
             here=f"conflict fraction {free:.2g} without, {keen:.2g} with a patience of one lost attempt",
             tolerance="at most 0.75x",
             holds=keen <= 0.75 * free,
+            setup="jobs that lost an attempt come first (patience)",
         )
     alone, fair = (at("weight", weight, "service.placed_p90") for weight in (0.0, 1.0))
     if alone is not None and fair is not None:
@@ -83,6 +84,7 @@ def claims_guarantees(found: Findings) -> Iterator[Claim]:
             "with them, in a cell full of batch jobs",
             tolerance="at most half as long with shares",
             holds=fair <= alone / 2,
+            setup="shares by weight",
         )
     whole, parts = (at("regions", count, "batch.conflicts") for count in (1, 3))
     if whole is not None and parts is not None:
@@ -93,4 +95,5 @@ def claims_guarantees(found: Findings) -> Iterator[Claim]:
             here=f"conflict fraction {whole:.2g} on the whole cell, {parts:.2g} with three regions",
             tolerance="at most half",
             holds=parts <= whole / 2,
+            setup="each scheduler prefers a region of its own",
         )

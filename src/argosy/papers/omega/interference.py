@@ -245,6 +245,7 @@ def claims_13(found: Findings) -> Iterator[Claim]:
             else f"saturation not reached with {rule}",
             tolerance="2.5x to 4x",
             holds=2.5 <= times <= 4.0,
+            setup=rule,
             note="" if rule == "first-fit" else STAND_IN,
         )
         waits = [
@@ -276,5 +277,6 @@ def claims_13(found: Findings) -> Iterator[Claim]:
             here=f"at most {most:.2g} before saturation with {rule}",
             tolerance="at most 0.2",
             holds=most <= 0.2,
+            setup=rule,
             note="" if rule == "first-fit" else STAND_IN,
         )

@@ -72,6 +72,7 @@ def claims_7(found: Findings) -> Iterator[Claim]:
         + ", ".join(f"{a:.0f} to {b:.0f} ({c})" for c, (a, b) in ends.items()),
         tolerance="more at the longest t_job(service) than at the shortest, on some cluster",
         holds=any(b > a for a, b in ends.values()),
+        setup="a job that was not wholly placed waits behind others",
     )
     at_once = along(found, "7-first", "batch.abandoned", "A")
     if at_once:
@@ -80,10 +81,10 @@ def claims_7(found: Findings) -> Iterator[Claim]:
             id="omega-7c-mesos-abandons-jobs-retried-first",
             figure="7c",
             paper="jobs are abandoned as t_job(service) grows",
-            here=f"batch jobs abandoned: {first:.0f} to {last:.0f} (A), if a job that was not wholly "
-            "placed is tried again before all others",
+            here=f"batch jobs abandoned: {first:.0f} to {last:.0f} (A)",
             tolerance="more at the longest t_job(service) than at the shortest",
             holds=last > first,
+            setup="a job that was not wholly placed is tried again before all others",
             note="added when the claim was seen not to hold for jobs that wait behind others",
         )
     published = {c: along(found, "7-simulator", "batch.abandoned", c) for c in CLUSTERS}
@@ -97,6 +98,7 @@ def claims_7(found: Findings) -> Iterator[Claim]:
             + ", ".join(f"{a:.0f} to {b:.0f} ({c})" for c, (a, b) in ends.items()),
             tolerance="more at the longest t_job(service) than at the shortest, on some cluster",
             holds=any(b > a for a, b in ends.values()),
+            setup="as the published simulator",
             note="a framework goes through its queue with each offer, queues what failed again after "
             "1 s, and abandons a job after 100 attempts of which none placed a task",
         )

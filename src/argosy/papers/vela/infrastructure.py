@@ -141,6 +141,7 @@ def claims_5(found: Findings) -> Iterator[Claim]:
                 f" {1_000 * line.slope:.1f} µs otherwise ({TITLES[time]})",
                 tolerance="at most a tenth of the growth is left",
                 holds=abs(fixed.slope) <= line.slope / 10,
+                setup=f"the time of {TITLES[time]}",
             )
     queued, plain = line_of(found, "e2e", "share"), line_of(found, "e2e-nq", "share")
     if queued is not None and plain is not None:
