@@ -5,6 +5,8 @@
 // recount after every start and end.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <map>
 #include <utility>
 
@@ -46,6 +48,9 @@ inline std::vector<std::string> Cell::audit() const {
 
   std::vector<Amounts> on_machine(static_cast<std::size_t>(machines()), Amounts{});
   std::vector<std::size_t> claims_of_machine(static_cast<std::size_t>(machines()), 0);
+  const int of_devices = columns_.device_dimension();
+  std::vector<std::array<std::int64_t, most_devices>> on_device(
+      of_devices < 0 ? 0 : static_cast<std::size_t>(machines()));
   std::vector<Amounts> by_scheduler(schedulers_.size(), Amounts{});
   std::vector<std::map<std::int64_t, std::int64_t>> jobs(schedulers_.size());
   std::vector<std::int64_t> claims_of_scheduler(schedulers_.size(), 0);
@@ -81,6 +86,16 @@ inline std::vector<std::string> Cell::audit() const {
       by_scheduler[claim.scheduler][d] += amount;
       used[d] += amount;
     }
+    if (of_devices >= 0) {
+      const std::int64_t amount = shapes_->request(claim.shape)[of_devices];
+      const std::int64_t wanted = amount == 0 ? 0 : is_share(amount) ? 1 : whole_devices(amount);
+      if (std::popcount(claim.devices) != wanted) {
+        found.push_back(differ(name() + ": devices", std::popcount(claim.devices), wanted));
+      }
+      for (std::size_t each = 0; each < most_devices; ++each) {
+        if ((claim.devices >> each) & 1) on_device[machine][each] += taken_from_each(amount);
+      }
+    }
     ++claims_of_machine[machine];
     ++claims_of_scheduler[claim.scheduler];
     ++jobs[claim.scheduler][job_of(claim.task)];
@@ -108,11 +123,26 @@ inline std::vector<std::string> Cell::audit() const {
       const std::int64_t left = whole - on_machine[at][d];
       const auto what = [&] { return name() + ", dimension " + std::to_string(d); };
       if (left < 0) found.push_back(what() + " is oversubscribed by " + std::to_string(-left));
-      if (columns_.free(machine)[d] != left) {
+      if (static_cast<int>(d) != of_devices && columns_.free(machine)[d] != left) {
         found.push_back(differ(what() + ": free", columns_.free(machine)[d], left));
       }
       capacity_ever[d] += whole;
       if (is_up(machine)) capacity[d] += whole;
+    }
+    if (of_devices >= 0) {
+      const Devices devices = columns_.devices(machine);
+      for (std::size_t each = 0; each < most_devices; ++each) {
+        const auto device = [&] { return name() + ", device " + std::to_string(each); };
+        const std::int64_t left = (each < devices.size() ? device_size : 0) - on_device[at][each];
+        if (left < 0) found.push_back(device() + " is oversubscribed by " + std::to_string(-left));
+        if (each < devices.size() && devices[each] != left) {
+          found.push_back(differ(device() + ": free", devices[each], left));
+        }
+      }
+      if (columns_.free(machine)[of_devices] != usable(devices)) {
+        found.push_back(differ(name() + ": what is usable of its devices",
+                               columns_.free(machine)[of_devices], usable(devices)));
+      }
     }
     if (!is_up(machine) && claims_of_machine[at] > 0) found.push_back(name() + " is gone but holds claims");
 

@@ -103,6 +103,8 @@ void bind_changes(nb::class_<Cell, CellView>& type) {
            },
            "attribute"_a, "bitmap"_a.noconvert(), "is_given"_a)
       .def("grow", &Cell::grow, "resource"_a)
+      .def("set_devices", &Cell::set_devices, "dimension"_a)
+      .def("claim_devices", &Cell::claim_devices, "task"_a)
       .def("add_sets", &Cell::add_sets, "count"_a)
       .def("capacity_ever",
            [](const Cell& self) { return amounts_list(self, self.capacity_ever()); });

@@ -10,6 +10,7 @@
 //
 // Invariants, all of which `audit` (audit.hpp) recounts:
 //   free = capacity - sum of the requests of the machine's claims, and free >= 0 in each dimension;
+//   in a dimension of devices (devices.hpp), this holds for every device, and free is what is usable;
 //   a machine that is gone holds no claims;
 //   tag counts, scheduler usage, admitted jobs, assumed claims and totals equal recounts over the claims.
 //
@@ -153,6 +154,18 @@ class Cell : public CellView {
   void set_audited(bool audited) { audited_ = audited; }
   void require_sound() const;
 
+  // This dimension consists of devices. Preemption makes no room in it: claims of lower precedence may hold
+  // as much in total, but not on one device.
+  void set_devices(int dimension) {
+    if (dimension < 0 || dimension >= dimensions()) throw std::invalid_argument("unknown dimension");
+    if (machines() > 0) throw std::invalid_argument("devices are set before the first machine");
+    columns_.set_device_dimension(dimension);
+  }
+  std::uint16_t claim_devices(std::int64_t task) const {
+    const Claim* claim = claims_.of(task);
+    return claim ? claim->devices : std::uint16_t{0};
+  }
+
   // Adds a dimension; `resource` is the number by which requests may have named it so far.
   void grow(std::int32_t resource) {
     if (resource < 0) throw std::invalid_argument("resource numbers must not be negative");
@@ -238,6 +251,7 @@ class Cell : public CellView {
         if (shapes_->precedence(shape) >= bound) continue;
         for (std::size_t d = 0; d < width; ++d) row[d] += shapes_->request(shape)[d];
       }
+      if (columns_.device_dimension() >= 0) row[columns_.device_dimension()] = 0;
     }
   }
 
@@ -278,7 +292,9 @@ class Cell : public CellView {
       for (std::int32_t slot = claims_.first_on(machine); slot >= 0; slot = claims_.at(slot).next) {
         const std::int32_t held = claims_.at(slot).shape;
         if (shapes_->precedence(held) >= bound) continue;
-        for (std::size_t d = 0; d < width; ++d) room[d] += shapes_->request(held)[d];
+        for (std::size_t d = 0; d < width; ++d) {
+          if (static_cast<int>(d) != columns_.device_dimension()) room[d] += shapes_->request(held)[d];
+        }
       }
       if (std::equal(request, request + width, room.begin(), std::less_equal<>())) return true;
     }
@@ -419,9 +435,12 @@ class Cell : public CellView {
     for (int d = 0; d < dimensions(); ++d) {
       const auto at = static_cast<std::size_t>(d);
       const std::int64_t amount = sign * amounts[d];
-      free[d] -= amount;
+      if (d != columns_.device_dimension()) free[d] -= amount;
       used_[at] += amount;
       owner.used[at] += amount;
+    }
+    if (const int d = columns_.device_dimension(); d >= 0) {
+      columns_.hold_devices(claim.machine, claim.devices, amounts[d], sign);
     }
     owner.claims += sign;
     owner.jobs.count(job_of(claim.task), sign);
@@ -443,6 +462,9 @@ class Cell : public CellView {
     touch(machine);
     count_claim(machine);
     const std::int32_t slot = claims_.add(task, machine, shape, scheduler, assumed);
+    if (const int d = columns_.device_dimension(); d >= 0) {
+      claims_.set_devices(slot, choose_devices(columns_.devices(machine), shapes_->request(shape)[d]));
+    }
     account(claims_.at(slot), 1);
     if (is_logged_) log_.push_back({Step::placed, slot, {}});
   }

@@ -29,6 +29,8 @@ struct Claim {
   std::uint16_t scheduler = 0;
   // Made before the system with the last word has decided.
   bool assumed = false;
+  // A bitmap of the machine's devices; see devices.hpp.
+  std::uint16_t devices = 0;
 };
 
 class Claims {
@@ -69,13 +71,14 @@ class Claims {
                    std::uint16_t scheduler, bool assumed = false) {
     const std::int32_t slot = take_slot();
     Claim& claim = mutable_at(slot);
-    claim = {task, ++last_sequence_, machine, shape, last_on(machine), -1, scheduler, assumed};
+    claim = {task, ++last_sequence_, machine, shape, last_on(machine), -1, scheduler, assumed, 0};
     link(slot);
     slot_of_.insert(task, slot);
     return slot;
   }
 
   void set_assumed(std::int32_t slot, bool assumed) { mutable_at(slot).assumed = assumed; }
+  void set_devices(std::int32_t slot, std::uint16_t devices) { mutable_at(slot).devices = devices; }
 
   // Undoes the latest `add`, including its slot and sequence number.
   void take_back(std::int32_t slot) {

@@ -10,6 +10,9 @@
 // rows, so rows have no spare room. Adding a dimension, which is rare, rewrites all pages, O(machines x D).
 // Earlier copies keep their pages and their number of dimensions.
 //
+// Devices. One dimension may consist of devices (devices.hpp). What is free of it is `usable`, kept by
+// `hold_devices` and `resize`; writers of rows leave it alone.
+//
 // Threads: a copy may be read by one thread while the original is written by another, as long as
 // copies are made and dropped by the thread that writes (or under a lock with it).
 #pragma once
@@ -20,6 +23,8 @@
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include "cell/devices.hpp"
 
 namespace argosy {
 
@@ -50,6 +55,8 @@ struct Page {
   // Transactions that claimed something, even if it was taken back.
   std::array<std::uint32_t, size> sequence;
   std::array<std::uint8_t, size> flags;
+  // What is free on each device, `most_devices` per machine; empty if no dimension consists of devices.
+  std::vector<std::uint16_t> devices;
 };
 
 class Columns {
@@ -77,6 +84,25 @@ class Columns {
   }
   std::uint8_t flags(std::int32_t machine) const {
     return page(machine).flags[static_cast<std::size_t>(machine & Page::mask)];
+  }
+
+  // The dimension that consists of devices; -1: none.
+  int device_dimension() const { return device_dimension_; }
+  // Only before the first machine.
+  void set_device_dimension(int dimension) { device_dimension_ = dimension; }
+  Devices devices(std::int32_t machine) const {
+    const auto count = static_cast<std::size_t>(capacity(machine)[device_dimension_] / device_size);
+    return {page(machine).devices.data() + first_device(machine), count};
+  }
+  // Takes an amount from devices of a machine (sign 1), or gives it back (-1).
+  void hold_devices(std::int32_t machine, std::uint16_t chosen, std::int64_t amount, int sign) {
+    if (chosen == 0) return;
+    std::uint16_t* devices = writable(machine).devices.data() + first_device(machine);
+    for (int each = 0; each < most_devices; ++each) {
+      if (((chosen >> each) & 1) == 0) continue;
+      devices[each] = static_cast<std::uint16_t>(devices[each] - sign * taken_from_each(amount));
+    }
+    free_for_writing(machine)[device_dimension_] = usable(this->devices(machine));
   }
 
   bool fits(std::int32_t machine, const std::int64_t* request) const {
@@ -108,6 +134,7 @@ class Columns {
       wide->version = page->version;
       wide->sequence = page->sequence;
       wide->flags = page->flags;
+      wide->devices = page->devices;
       page = std::move(wide);
     }
     dimensions_ = dimensions;
@@ -128,27 +155,42 @@ class Columns {
 
   std::int32_t append(const std::int64_t* capacity) {
     const std::int32_t machine = machines_;
-    if ((machine & Page::mask) == 0) pages_.push_back(std::make_shared<Page>(dimensions_));
+    if ((machine & Page::mask) == 0) {
+      pages_.push_back(std::make_shared<Page>(dimensions_));
+      if (device_dimension_ >= 0) pages_.back()->devices.resize(Page::size * most_devices);
+    }
     ++machines_;
     set_flags(machine, 0);
     resize(machine, capacity);
     return machine;
   }
 
-  // What is used stays used: free changes by as much as capacity.
+  // What is used stays used: free changes by as much as capacity. New devices are wholly free; those with
+  // the largest numbers go, and nobody may hold them.
   void resize(std::int32_t machine, const std::int64_t* capacity) {
     Page& target = writable(machine);
+    const std::int64_t before = device_dimension_ < 0 ? 0 : this->capacity(machine)[device_dimension_];
     for (int d = 0; d < dimensions_; ++d) {
       const std::size_t at = row(machine) + static_cast<std::size_t>(d);
       target.free[at] += capacity[d] - target.capacity[at];
       target.capacity[at] = capacity[d];
       target.scale[at] = capacity[d] > 0 ? 0x1p20 / static_cast<double>(capacity[d]) : 0.0;
     }
+    if (device_dimension_ < 0) return;
+    const std::int64_t after = capacity[device_dimension_];
+    for (std::int64_t each = before / device_size; each < after / device_size; ++each) {
+      target.devices[first_device(machine) + static_cast<std::size_t>(each)] = device_size;
+    }
+    target.free[row(machine) + static_cast<std::size_t>(device_dimension_)] = usable(devices(machine));
   }
 
  private:
   std::size_t row(std::int32_t machine) const {
     return static_cast<std::size_t>(machine & Page::mask) * static_cast<std::size_t>(dimensions_);
+  }
+
+  static std::size_t first_device(std::int32_t machine) {
+    return static_cast<std::size_t>(machine & Page::mask) * most_devices;
   }
 
   Page& writable(std::int32_t machine) {
@@ -158,6 +200,7 @@ class Columns {
   }
 
   int dimensions_;
+  int device_dimension_ = -1;
   std::int32_t machines_ = 0;
   std::vector<std::shared_ptr<Page>> pages_;
 };

@@ -95,7 +95,8 @@ inline Refusal Cell::make_room(std::int32_t machine, std::int32_t shape, bool pr
   for (const std::int32_t slot : going) held.push_back(claims_.at(slot).shape);
   std::vector<std::uint8_t> is_taken;
   const std::int64_t* request = shapes_->request(shape);
-  const int lacking = take_victims(*shapes_, dimensions(), request, held, room, is_taken);
+  const int lacking = take_victims(*shapes_, dimensions(), columns_.device_dimension(), request, held, room,
+                                   is_taken);
   if (lacking < dimensions()) {
     return {Why::no_room, lacking, request[lacking] - room[static_cast<std::size_t>(lacking)]};
   }

@@ -17,6 +17,10 @@ inline void Cell::require_capacity(const std::int64_t* capacity,
     if (capacity[d] < 0 || capacity[d] > largest_amount) {
       throw std::invalid_argument("a machine's capacity must be from 0 to 2^53");
     }
+    if (d == columns_.device_dimension() &&
+        (capacity[d] % device_size != 0 || capacity[d] > most_devices * device_size)) {
+      throw std::invalid_argument("a machine has 0 to 16 whole devices");
+    }
     const std::int64_t others =
         capacity_ever_[static_cast<std::size_t>(d)] - (instead_of ? instead_of[d] : 0);
     if (others > most - capacity[d]) {
@@ -100,11 +104,22 @@ inline void Cell::resize(std::int32_t machine, const std::int64_t* capacity) {
   require_capacity(capacity, old);
   if (std::equal(old, old + dimensions(), capacity)) return;
 
+  const int devices = columns_.device_dimension();
+  if (devices >= 0 && capacity[devices] < old[devices]) {
+    const std::uint32_t kept = (1u << (capacity[devices] / device_size)) - 1;
+    std::vector<std::int32_t> held;
+    victims(machine, INT16_MAX + 1, held);
+    for (const std::int32_t slot : held) {
+      if ((claims_.at(slot).devices & ~kept) != 0) evict(slot);
+    }
+    // Evicting may have copied the page.
+    old = columns_.capacity(machine);
+  }
   Amounts room{};
   for (int d = 0; d < dimensions(); ++d) {
     const auto at = static_cast<std::size_t>(d);
     const std::int64_t change = capacity[d] - old[d];
-    room[at] = columns_.free(machine)[d] + change;
+    room[at] = d == devices ? 0 : columns_.free(machine)[d] + change;
     capacity_ever_[at] += change;
     if (is_up(machine)) capacity_[at] += change;
   }

@@ -18,8 +18,8 @@ namespace argosy {
 
 // `going` has the shapes of the claims that may be taken, in the order of going; `is_taken` gets which are.
 // `room` is what is free before, and after. Returns the first dimension that still lacks room, or
-// `dimensions`; in the first case all claims are taken.
-inline int take_victims(const Shapes& shapes, int dimensions, const std::int64_t* request,
+// `dimensions`; in the first case all claims are taken. No room is made in the dimension `devices`.
+inline int take_victims(const Shapes& shapes, int dimensions, int devices, const std::int64_t* request,
                         std::span<const std::int32_t> going, Amounts& room,
                         std::vector<std::uint8_t>& is_taken) {
   const auto lacking = [&] {
@@ -29,7 +29,9 @@ inline int take_victims(const Shapes& shapes, int dimensions, const std::int64_t
   };
   const auto give = [&](std::int32_t shape, std::int64_t sign) {
     const std::int64_t* amounts = shapes.request(shape);
-    for (int d = 0; d < dimensions; ++d) room[static_cast<std::size_t>(d)] += sign * amounts[d];
+    for (int d = 0; d < dimensions; ++d) {
+      if (d != devices) room[static_cast<std::size_t>(d)] += sign * amounts[d];
+    }
   };
   is_taken.assign(going.size(), 0);
   std::size_t chosen = 0;
@@ -64,7 +66,8 @@ inline std::int64_t victims_needed(const CellView& view, std::int32_t machine, s
   Amounts room{};
   std::copy_n(view.columns().free(machine), view.dimensions(), room.begin());
   const int lacking =
-      take_victims(shapes, view.dimensions(), view.request(shape), held, room, is_taken);
+      take_victims(shapes, view.dimensions(), view.columns().device_dimension(), view.request(shape), held,
+                   room, is_taken);
   return lacking < view.dimensions() ? -1 : std::count(is_taken.begin(), is_taken.end(), 1);
 }
 

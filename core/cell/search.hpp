@@ -1,7 +1,8 @@
 // Fit search: machines for `count` identical tasks at once.
 //
 // A machine qualifies if it is up, not draining, in the bitmap `within` (if given), and has room; the
-// tasks of one search see each other's room. With `needs_room` off only its capacity must suffice, for
+// tasks of one search see each other's room, of devices (devices.hpp) too, unless `adjust` says something of
+// them: then room is estimated as a difference. With `needs_room` off only its capacity must suffice, for
 // engines that queue at machines. `adjust` corrects what is free: less what other parts of the same
 // decision have taken, or more by what preemption would set free. At most `per_machine` tasks go to
 // one machine (0: no limit).
@@ -46,7 +47,7 @@ namespace argosy {
 class Search {
  public:
   Search(const Columns& columns, const Query& query, Random& random)
-      : columns_(columns), query_(query), random_(random), dimensions_(columns.dimensions()) {
+      : columns_(columns), query_(query), random_(random), dimensions_(columns.dimensions()), devices_(columns.device_dimension()) {
     const auto machines = static_cast<std::size_t>(columns.machines());
     if (scratch_.taken.size() < machines) scratch_.taken.resize(machines, 0);
     taken_ = scratch_.taken.data();
@@ -95,7 +96,15 @@ class Search {
   // What is lacking of d on `machine` for one more task; zero or less if it suffices.
   std::int64_t lacking(std::int32_t machine, int d) {
     if (!query_.needs_room) return query_.request[d] - columns_.capacity(machine)[d];
-    return query_.request[d] * (taken(machine) + 1) - columns_.free(machine)[d] - adjusted(machine, d);
+    const std::int64_t tasks = taken(machine) + 1;
+    const std::int64_t change = adjusted(machine, d);
+    const std::int64_t less = query_.request[d] * tasks - columns_.free(machine)[d] - change;
+    if (d != devices_ || change != 0) return less;
+    return has_devices(machine, tasks) ? std::min<std::int64_t>(0, less) : std::max<std::int64_t>(1, less);
+  }
+
+  bool has_devices(std::int32_t machine, std::int64_t tasks) const {
+    return device_slots(columns_.devices(machine), query_.request[devices_]) >= tasks;
   }
 
   std::int64_t adjusted(std::int32_t machine, int d) const {
@@ -118,7 +127,7 @@ class Search {
     const std::int64_t* room = page.free.data() + row(machine);
     const std::int64_t tasks = taken(machine) + 1;
     for (int d = 0; d < dimensions_; ++d) {
-      if (room[d] < query_.request[d] * tasks) return d;
+      if (d == devices_ ? !has_devices(machine, tasks) : room[d] < query_.request[d] * tasks) return d;
     }
     return fitting;
   }
@@ -348,6 +357,8 @@ class Search {
   const Query& query_;
   Random& random_;
   int dimensions_;
+  // The dimension that consists of devices; -1: none.
+  int devices_;
   // A reference to the scratch space: looking it up per thread would cost more than examining a machine.
   std::int32_t* taken_;
   Found found_;

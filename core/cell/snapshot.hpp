@@ -72,6 +72,9 @@ class Snapshot : public CellView {
         if (shapes().precedence(shape) >= bound) continue;
         for (std::size_t d = 0; d < width; ++d) out[machine * width + d] += shapes().request(shape)[d];
       }
+      if (const int d = columns().device_dimension(); d >= 0) {
+        out[machine * width + static_cast<std::size_t>(d)] = 0;
+      }
     }
   }
 

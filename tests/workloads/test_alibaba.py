@@ -75,9 +75,17 @@ def test_a_pod_without_gpus_asks_for_none(tmp_path):
 
 def test_pooled_shares_are_counted_as_not_expressible(tmp_path):
     notes = Notes()
-    job = only_job(trace(tmp_path, pod("p", (0, 0, 1), gpus="1,460")), notes=notes)
+    shared = trace(tmp_path, pod("p", (0, 0, 1), gpus="1,460"))
+    job = only_job(shared, sharing="pooled", notes=notes)
     assert job.groups[0].request.extras == {"gpu": 460}
     assert notes.not_expressible == {"a share of a GPU is a share of one device": 1}
+
+
+def test_a_share_of_a_device_is_asked_for_as_it_is(tmp_path):
+    notes = Notes()
+    job = only_job(trace(tmp_path, pod("p", (0, 0, 1), gpus="1,460")), notes=notes)
+    assert job.groups[0].request.extras == {"gpu": 460}
+    assert notes.not_expressible == {}
 
 
 def test_without_sharing_a_share_takes_a_whole_gpu(tmp_path):
@@ -186,7 +194,7 @@ def scenario(tmp_path: Path, sharing: str, *pods: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("sharing", "at_once"), [("pooled", 3), ("none", 2)])
+@pytest.mark.parametrize(("sharing", "at_once"), [("pooled", 3), ("devices", 2), ("none", 2)])
 def test_a_scenario_on_the_trace_runs(tmp_path, sharing, at_once):
     pods = [pod(f"p{i}", (0, 0, 100), gpus="1,600") for i in range(3)]
     loaded = load(scenario(tmp_path, sharing, *pods))
@@ -197,6 +205,23 @@ def test_a_scenario_on_the_trace_runs(tmp_path, sharing, at_once):
 def test_a_scenario_notes_that_shares_are_pooled(tmp_path):
     loaded = load(scenario(tmp_path, "pooled", pod("p", (0, 0, 1), gpus="1,600")))
     assert any("a share of one device (1)" in note for note in loaded.left_out)
+    assert loaded.cell.device_resource is None
+
+
+def test_the_gpus_of_the_trace_are_devices(tmp_path):
+    loaded = load(scenario(tmp_path, "devices", pod("p", (0, 0, 1), gpus="1,600")))
+    assert loaded.cell.device_resource == "gpu"
+    assert loaded.left_out == ()
+
+
+def test_a_cell_of_its_own_has_to_say_that_its_gpus_are_devices(tmp_path):
+    path = scenario(tmp_path, "devices", pod("p", (0, 0, 1), gpus="1,600"))
+    own = '[[cell.machines]]\nname = "n"\ncapacity = { cpu = 8000, memory = "8GiB", gpu = 2000 }\n'
+    path.write_text(path.read_text() + own)
+    with pytest.raises(ScenarioError, match=r"alibaba2023\.sharing.*does not consist of devices"):
+        load(path)
+    path.write_text(path.read_text() + '[cell]\ndevices = "gpu"\n')
+    assert load(path).cell.device_resource == "gpu"
 
 
 def test_an_unknown_way_of_sharing_is_refused(tmp_path):

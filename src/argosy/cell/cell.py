@@ -34,6 +34,8 @@ UNLIMITED: Final = 2**62
 
 class Cell(View):
     """Machines, claims and counts. `audited` recounts everything after each commit and each end.
+    `devices` names the resource that consists of devices (see `argosy.model.devices`): what is free of
+    it on a machine is the largest request that fits.
 
     The cell grows: machines may bring resources, node groups and node sets that were unknown when it
     was made. Existing machines have none of a new resource.
@@ -44,6 +46,7 @@ class Cell(View):
         dimensions: tuple[str, ...],
         groups: Mapping[str, Sequence[str]] | None = None,
         audited: bool = False,
+        devices: str | None = None,
     ) -> None:
         if not 1 <= len(dimensions) <= MOST_DIMENSIONS or len(set(dimensions)) < len(dimensions):
             raise ModelError(
@@ -62,6 +65,12 @@ class Cell(View):
         names.add_sets(groups or {})
         self._native = NativeCell(len(dimensions), len(names.sets))
         self._native.set_audited(audited)
+        if devices is not None:
+            if devices not in dimensions:
+                raise ModelError(
+                    f"devices of {devices!r}", expected="one of " + ", ".join(dimensions)
+                )
+            self._native.set_devices(dimensions.index(devices))
         self._audited = audited
         self._first_width = len(dimensions)
         #: Limits as they were set, for parts of a scheduler that appear later.

@@ -26,6 +26,7 @@ def build_cell(setup: HostSetup) -> Cell:
         dimensions_of([machine.capacity for machine in machines]),
         {group.name: group.sets for group in setup.cell.groups},
         audited=setup.audit,
+        devices=setup.cell.device_resource,
     )
     cell.commit(Transaction(OPERATOR, machines=tuple(AddMachine(machine) for machine in machines)))
     return cell

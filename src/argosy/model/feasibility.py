@@ -22,6 +22,7 @@ from argosy.model.constraints import (
 )
 from argosy.model.constraints.parts import conjuncts, container_tags, of_job
 from argosy.model.constraints.text import format_constraint
+from argosy.model.devices import empty_slots
 from argosy.model.jobs import SERVICE, Job, TaskGroup
 from argosy.model.machines import MACHINE_GROUP, Machine
 from argosy.model.resources import Resources, dimensions_of
@@ -52,10 +53,17 @@ class UnmeetableDemand(msgspec.Struct, frozen=True):
 
 
 class Feasibility:
-    """What fits on given machines when they are empty."""
+    """What fits on given machines when they are empty. `devices` is the resource that consists of
+    devices."""
 
-    def __init__(self, machines: Sequence[Machine], constraints: Iterable[Constraint] = ()) -> None:
+    def __init__(
+        self,
+        machines: Sequence[Machine],
+        constraints: Iterable[Constraint] = (),
+        devices: str | None = None,
+    ) -> None:
         self._machines = machines
+        self._devices = devices
         self._operator = [part for c in constraints if c.hard for part in conjuncts(c)]
         self._dimensions = dimensions_of(machine.capacity for machine in machines)
         self._capacity = np.array(
@@ -107,6 +115,10 @@ class Feasibility:
         fits = np.full(len(counts), _PLENTY, np.int64)
         if wanted.any():
             fits = (self._capacity[:, wanted] // asked[wanted]).min(axis=1)
+        if self._devices in self._dimensions and amounts.get(self._devices):
+            there = self._capacity[:, self._dimensions.index(self._devices)].tolist()
+            known = {each: empty_slots(each, amounts[self._devices]) for each in set(there)}
+            fits = np.minimum(fits, np.array([known[each] for each in there], np.int64))
         if requires:
             mine = self.having(requires)
             counts[mine] = fits[mine]

@@ -55,6 +55,12 @@ class CellSpec(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[GroupSpec, ...] = ()
     #: The operator's constraints, in addition to those of jobs.
     constraints: tuple[Constraint, ...] = ()
+    #: The resource that consists of devices, if there is one: see `argosy.model.devices`.
+    devices: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def device_resource(self) -> str | None:
+        return None if isinstance(self.devices, msgspec.UnsetType) else self.devices
 
 
 class SchedulerLimits(msgspec.Struct, frozen=True, kw_only=True):

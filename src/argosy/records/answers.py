@@ -314,7 +314,9 @@ class TaskAnswers:
             # need not say which: only what is impossible on any machine is certain.
             anywhere = tuple(structs.replace(group, requires={}) for group in job.groups)
             job = structs.replace(job, groups=anywhere)
-        for demand in Feasibility(machines, setup.cell.constraints).of(job):
+        for demand in Feasibility(machines, setup.cell.constraints, setup.cell.device_resource).of(
+            job
+        ):
             if demand.code == "gang" and can is not None and not can.gang:
                 continue
             if demand.code == "apart" and can is not None and not can.constraints:

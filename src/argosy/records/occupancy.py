@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 from msgspec import structs
@@ -12,6 +13,7 @@ from argosy.model.constraints import Constraint, PlacementConstraint, TagConstra
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job, tags_of
 from argosy.model.constraints.text import format_constraint
+from argosy.model.devices import MachineDevices
 from argosy.model.jobs import Job, index_of, job_of, task_name
 from argosy.model.machines import MACHINE_GROUP, Machine
 from argosy.model.transactions import (
@@ -25,6 +27,9 @@ from argosy.model.transactions import (
 from argosy.model.wording import listed, listed_names
 from argosy.records.holdings import GroupRequests
 from argosy.records.state import RunState
+
+#: Where nothing is asked for.
+UNLIMITED: Final = 2**31
 
 
 class Occupancy:
@@ -47,7 +52,44 @@ class Occupancy:
         self.capacity = np.array(capacity, np.int64).reshape(-1, len(self.dimensions))
         self.free = self.capacity.copy()
         np.subtract.at(self.free, self.where, self.amounts)
+        resource = state.setup.cell.device_resource
+        #: The dimension that consists of devices.
+        self.devices = self.dimensions.index(resource) if resource in self.dimensions else None
+        self._devices: list[MachineDevices] = []
+        if self.devices is not None:
+            self._devices = self._replayed(state, at, self.devices)
+            self.free[:, self.devices] = [each.usable() for each in self._devices]
         self.free[~self.takes_claims] = 0
+
+    def slots(self, machines: NDArray[np.int64], asked: NDArray[np.int64]) -> int:
+        """How many tasks that ask for this fit on these machines."""
+        wanted = asked > 0
+        if self.devices is not None:
+            wanted[self.devices] = False
+        fits = np.full(len(machines), UNLIMITED, np.int64)
+        if wanted.any():
+            fits = np.maximum(0, (self.free[np.ix_(machines, wanted)] // asked[wanted]).min(axis=1))
+        if self.devices is not None and (amount := int(asked[self.devices])):
+            on = [self._devices[at].slots(amount) for at in machines.tolist()]
+            fits = np.minimum(fits, np.array(on, np.int64))
+        return int(fits[self.takes_claims[machines]].sum())
+
+    def _replayed(self, state: RunState, at: int, dimension: int) -> list[MachineDevices]:
+        """Each machine's devices. Which ones tasks were given depends on all that ran there before."""
+        claims = state.claims
+        amounts = GroupRequests(self.jobs, self.dimensions).of(claims.tasks)[:, dimension]
+        machines = [MachineDevices(int(each)) for each in self.capacity[:, dimension]]
+        mine = np.flatnonzero((claims.begin <= at) & (amounts > 0))
+        steps = [(int(claims.begin[row]), 1, int(row)) for row in mine]
+        over = (claims.end[mine] <= at) & (claims.end[mine] < state.until)
+        steps += [(int(claims.end[row]), 0, int(row)) for row in mine[over]]
+        for _, is_begin, row in sorted(steps):
+            machine = machines[int(claims.machines[row])]
+            if is_begin:
+                machine.hold(row, int(amounts[row]))
+            else:
+                machine.release(row)
+        return machines
 
     def holders(self, machines: NDArray[np.int64], dimension: int) -> list[str]:
         """The tasks that hold some of a resource on these machines, most of it first."""

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.model.devices import empty_slots, place_of
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.units import format_amount, format_count
@@ -63,7 +64,7 @@ def _of_gang(job: Job, cell: Occupancy, scheduler: str) -> Shortage | None:
         asked, could, _ = _fit(group, cell)
         if not could.any() or not asked.any():
             continue
-        room = int(_slots(cell.free[could], asked).sum())
+        room = cell.slots(np.flatnonzero(could), asked)
         if room >= group.count:
             continue
         lack = _Lack(cell, asked, could)
@@ -81,11 +82,13 @@ def _names(cell: Occupancy, mask: Mask) -> str:
     return listed_names(cell.machines[at].name for at in np.flatnonzero(mask).tolist())
 
 
-def _slots(room: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many tasks fit into each row of `room`."""
+def _slots(capacity: NDArray[np.int64], asked: NDArray[np.int64], devices: int | None) -> int:
+    """How many tasks fit on a machine if it is empty."""
     wanted = asked > 0
-    fits: NDArray[np.int64] = (room[:, wanted] // asked[wanted]).min(axis=1)
-    return np.maximum(fits, 0)
+    fits = int((capacity[wanted] // asked[wanted]).min())
+    if devices is not None and asked[devices]:
+        fits = min(fits, empty_slots(int(capacity[devices]), int(asked[devices])))
+    return fits
 
 
 def _fit(group: TaskGroup, cell: Occupancy) -> tuple[NDArray[np.int64], Mask, Mask]:
@@ -128,12 +131,20 @@ class _Lack:
         """What some of the machines lack."""
         lacked = np.flatnonzero((self._lacking > 0).any(axis=0))
         names = self._cell.dimensions
-        return listed([format_amount(names[d], int(self._asked[d])) for d in lacked.tolist()])
+        return listed(
+            [format_amount(names[d], int(self._asked[d])) + self._where(d) for d in lacked.tolist()]
+        )
+
+    def _where(self, dimension: int) -> str:
+        if dimension != self._cell.devices:
+            return ""
+        return f" {place_of(int(self._asked[dimension]))}"
 
     def miss(self) -> str:
         if not self._amount:
             return ""
         lacks = format_amount(self._cell.dimensions[self._dimension], self._amount)
+        lacks += self._where(self._dimension)
         return f"{self._cell.machines[self._nearest].name} lacks {lacks}"
 
     def held(self) -> tuple[str, ...]:
@@ -168,7 +179,7 @@ class _Lack:
 
     def _needed(self, like: Machine) -> tuple[int, int]:
         """How many tasks wait that such a machine could take, and how many machines take them all."""
-        capacity = np.array([like.capacity.within(self._cell.dimensions)], np.int64)
+        capacity = np.array(like.capacity.within(self._cell.dimensions), np.int64)
         tasks = machines = 0
         for job, pending in zip(self._cell.jobs, self._cell.pending.tolist(), strict=True):
             if not pending:
@@ -177,7 +188,7 @@ class _Lack:
                 asked = np.array(group.request.within(self._cell.dimensions), np.int64)
                 if not asked.any() or not _meets(group.requires, like):
                     continue
-                fits = int(_slots(capacity, asked)[0])
+                fits = _slots(capacity, asked, self._cell.devices)
                 if fits:
                     count = min(pending, group.count)
                     tasks += count
@@ -189,7 +200,7 @@ class _Lack:
         if not group.requires:
             return ""
         others = self._cell.takes_claims & ~_having(group.requires, self._cell)
-        room = int(_slots(self._cell.free[others], self._asked).sum())
+        room = self._cell.slots(np.flatnonzero(others), self._asked)
         if room < max(1, waiting):
             return ""
         wanted = format_requires(group.requires)

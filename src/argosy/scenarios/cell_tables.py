@@ -11,6 +11,7 @@ from argosy.model.constraints import NAME, RESERVED, Constraint
 from argosy.model.constraints.lint import Surroundings, unsound
 from argosy.model.constraints.parts import SELF, leaves, tags_of
 from argosy.model.constraints.text import format_constraint
+from argosy.model.devices import DEVICES_EXPECTED, not_devices
 from argosy.model.errors import ModelError, ScenarioError, UnknownName, excerpt
 from argosy.model.jobs import is_name
 from argosy.model.machines import MACHINE_GROUP, Machine
@@ -50,13 +51,19 @@ class CellTable(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[MachineTable, ...]
     groups: dict[str, NodeGroupTable] = {}
     constraints: tuple[Constraint, ...] = ()
+    #: The resource that consists of devices.
+    devices: str | None = None
 
 
 def make_cell(
-    table: CellTable, brought: Sequence[Machine] = (), own_groups: Sequence[GroupSpec] = ()
+    table: CellTable,
+    brought: Sequence[Machine] = (),
+    own_groups: Sequence[GroupSpec] = (),
+    devices: str | None = None,
 ) -> CellSpec:
     """The cell described by the table; `brought` are the machines of the workload, if the table has
-    none, and `own_groups` the node groups that they have joined."""
+    none, `own_groups` the node groups that they have joined, and `devices` their resource that consists
+    of devices."""
     if not table.machines and not brought:
         raise Misfit(ScenarioError("no machines", expected="at least one"), _MACHINES)
     _check_counts(table)
@@ -106,7 +113,27 @@ def make_cell(
     groups += tuple(group for group in own_groups if group.name not in table.groups)
     constraints = _constraints(table, groups)
     _require_sound(constraints, groups, len(machines))
-    return CellSpec(machines=tuple(machines), groups=groups, constraints=constraints)
+    named = table.devices or devices
+    if named is not None:
+        _check_devices(named, machines)
+    return CellSpec(
+        machines=tuple(machines),
+        groups=groups,
+        constraints=constraints,
+        devices=msgspec.UNSET if named is None else named,
+    )
+
+
+def _check_devices(resource: str, machines: Sequence[Machine]) -> None:
+    path: TablePath = ("cell", "devices")
+    known = sorted({name for machine in machines for name in machine.capacity.extras})
+    if resource not in known:
+        raise Misfit(UnknownName("resource besides cpu and memory", resource, known), path)
+    for machine in machines:
+        if (problem := not_devices(machine.capacity, resource)) is not None:
+            raise Misfit(
+                ScenarioError(f"{machine.name}: {problem}", expected=DEVICES_EXPECTED), path
+            )
 
 
 def _constraints(table: CellTable, known: Sequence[GroupSpec]) -> tuple[Constraint, ...]:

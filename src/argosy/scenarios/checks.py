@@ -11,9 +11,10 @@ from typing import Any, Final, get_args
 
 import msgspec
 
+from argosy.model.devices import DEVICES_EXPECTED, not_devices
 from argosy.model.errors import ScenarioError, SettingError, UnknownName, excerpt
 from argosy.model.jobs import is_name
-from argosy.model.machines import GROUP_NAME, MACHINE_GROUP, Machine
+from argosy.model.machines import GROUP_NAME, MACHINE_GROUP
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import (
     MOST_SCHEDULERS,
@@ -33,6 +34,7 @@ from argosy.model.scenario import (
     PairLatency,
     Partition,
     RandomCrashes,
+    Scenario,
     SchedulerCrash,
     UniformLatency,
 )
@@ -199,15 +201,29 @@ def check_network(
         )
 
 
+def without_devices(cluster: Scenario) -> Scenario:
+    """The cluster, if it can run for real."""
+    if (resource := cluster.cell.device_resource) is not None:
+        raise Misfit(
+            ScenarioError(
+                f"{resource} consists of devices, which a live cluster does not assign to tasks",
+                expected="no devices; they are for simulations",
+            ),
+            ("cell", "devices"),
+        )
+    return cluster
+
+
 def check_faults(
     faults: tuple[Fault, ...],
-    machines: Sequence[Machine],
+    cell: CellSpec,
     schedulers: tuple[str, ...],
     federation: Federation | None = None,
 ) -> None:
     clusters = [] if federation is None else [cluster.name for cluster in federation.clusters]
-    known = frozenset(machine.name for machine in machines)
-    dimensions = dimensions_of([machine.capacity for machine in machines])
+    known = frozenset(machine.name for machine in cell.machines)
+    dimensions = cell_dimensions(cell)
+    devices = cell.device_resource
     for index, fault in enumerate(faults):
         path: TablePath = ("faults", index)
         match fault:
@@ -221,6 +237,11 @@ def check_faults(
                 check_known("machine", name, known, (*path, "machine"))
                 for extra in capacity.extras:
                     check_known("resource", extra, dimensions, (*path, "capacity", extra))
+                if devices is not None and (problem := not_devices(capacity, devices)) is not None:
+                    raise Misfit(
+                        ScenarioError(problem, expected=DEVICES_EXPECTED),
+                        (*path, "capacity", devices),
+                    )
             case SchedulerCrash(scheduler=name):
                 check_known("scheduler", name, schedulers, (*path, "scheduler"))
             case AgentDown(cluster=name) | AgentSlow(cluster=name) | AgentStale(cluster=name):

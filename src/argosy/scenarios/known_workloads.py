@@ -18,7 +18,7 @@ import msgspec
 from argosy.model.errors import ArgosyError, ScenarioError
 from argosy.model.machines import Machine
 from argosy.model.random import Random
-from argosy.model.scenario import Factor, Positive
+from argosy.model.scenario import CellSpec, Factor, Positive
 from argosy.model.truth import SimulatedJob
 from argosy.model.units import Time
 from argosy.scenarios.job_checks import MOST_TASKS_IN_ALL
@@ -71,7 +71,7 @@ class AlibabaTable(msgspec.Struct, frozen=True, kw_only=True):
     span: Time | None = None
     #: At most this many of the trace's machines.
     machines: Positive | None = None
-    sharing: alibaba2023.Sharing = "pooled"
+    sharing: alibaba2023.Sharing = "devices"
 
 
 #: The table of a workload that provides machines.
@@ -102,6 +102,25 @@ def bring_machines(
         source, at=table.start, most=table.machines, notes=notes
     )
     return found
+
+
+def brought_devices(table: BringingTable) -> str | None:
+    """The resource that consists of devices on the workload's machines."""
+    has_devices = isinstance(table, AlibabaTable) and table.sharing == "devices"
+    return alibaba2023.GPU if has_devices else None
+
+
+def require_devices(table: BringingTable, cell: CellSpec) -> None:
+    """The cell may be the scenario's own."""
+    wanted = brought_devices(table)
+    if wanted is not None and cell.device_resource != wanted:
+        raise Misfit(
+            ScenarioError(
+                f"the cell's {wanted} does not consist of devices",
+                expected=f'devices = "{wanted}" in [cell], or sharing = "pooled" or "none"',
+            ),
+            ("workload", "alibaba2023", "sharing"),
+        )
 
 
 def bring_jobs(

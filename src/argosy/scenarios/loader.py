@@ -30,7 +30,6 @@ from argosy.model.errors import (
 )
 from argosy.model.jobs import Job
 from argosy.model.machine_model import MachineModel
-from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.scenario import (
     AgentModel,
@@ -68,6 +67,8 @@ from argosy.scenarios.known_workloads import (
     GoogleTable,
     bring_jobs,
     bring_machines,
+    brought_devices,
+    require_devices,
     without_machines,
 )
 from argosy.scenarios.kubernetes_tables import (
@@ -181,7 +182,8 @@ def load_cluster(path: Path) -> Scenario:
 
     def read(document: dict[str, Any]) -> Scenario:
         kept = {key: value for key, value in document.items() if key not in _SIMULATED_KEYS}
-        return _scenario(path, {**kept, "workload": {"jobs": []}}, None, None, published=False)
+        kept["workload"] = {"jobs": []}
+        return checks.without_devices(_scenario(path, kept, None, None, published=False))
 
     return _located(path, read)
 
@@ -247,7 +249,7 @@ def _scenario(
     ends = checks.network_ends(federation)
     schedulers = checks.check_fleet(fleet, checks.cell_dimensions(cell), ends)
     checks.check_network(table.network, schedulers, ends)
-    checks.check_faults(table.faults, cell.machines, schedulers, federation)
+    checks.check_faults(table.faults, cell, schedulers, federation)
     jobs = _jobs(path, table.workload, cell, seed, carried, notes)
     checks.check_kinds(fleet, jobs)
     horizon = (
@@ -312,12 +314,11 @@ def _cell(path: Path, table: ScenarioTable, carried: CarriedOver | None, notes: 
         _CONVERTER.refuse("missing key 'cell'", (), "cell = { ... }, or [[clusters]]")
     if carried is not None and not table.cell.machines:
         return make_cell(table.cell, carried.machines, carried.groups)
-    brought = () if table.cell.machines else _brought_machines(path, table.workload, notes)
-    return make_cell(table.cell, brought)
-
-
-def _brought_machines(path: Path, workload: WorkloadTable, notes: Notes) -> tuple[Machine, ...]:
-    return bring_machines(path, *workload.brought, notes) if workload.brought else ()
+    workload = table.workload.brought
+    if table.cell.machines or workload is None:
+        return make_cell(table.cell)
+    brought = bring_machines(path, *workload, notes)
+    return make_cell(table.cell, brought, devices=brought_devices(workload[1]))
 
 
 def _settings(
@@ -380,6 +381,7 @@ def _jobs(
         for job in jobs:
             known.job(job.job, PLACE, has_groups=True)
     elif workload.brought is not None:
+        require_devices(workload.brought[1], cell)
         jobs = bring_jobs(path, *workload.brought, seed, notes)
     else:
         assert workload.synthetic is not None

@@ -15,7 +15,7 @@ from argosy.model.wording import listed
 def unmeetable_demands(scenario: Scenario) -> list[UnmeetableDemand]:
     """In the order of the jobs. Whether an engine would heed a gang or a constraint does not matter."""
     machines = tuple(_largest(scenario))
-    feasibility = Feasibility(machines, scenario.cell.constraints)
+    feasibility = Feasibility(machines, scenario.cell.constraints, scenario.cell.device_resource)
     return [demand for made in scenario.jobs for demand in feasibility.of(made.job)]
 
 

@@ -4,8 +4,7 @@ A trace is a directory with a list of nodes, ``openb_node_list_all_node.csv``, a
 ``openb_pod_list_default.csv``, as published: CSV with a heading. Every pod is a job of one task. Times
 are in seconds, GPUs in thousandths of a device.
 
-A pod asks for whole GPUs or for a share of one. A machine's GPUs are one number here, so a share may be
-made up of what several devices have left; `Sharing` says what becomes of shares.
+A pod asks for whole GPUs or for a share of one; `Sharing` says what becomes of shares.
 """
 
 from __future__ import annotations
@@ -25,8 +24,10 @@ from argosy.workloads.google_conditions import YES
 from argosy.workloads.google_jobs import Notes
 from argosy.workloads.google_tables import Row, lines
 
-#: ``pooled``: a share takes that much of its machine's GPUs, together. ``none``: it takes a whole GPU.
-Sharing: TypeAlias = Literal["pooled", "none"]
+#: ``devices``: a share is on one device, if the cell's GPUs are devices. ``pooled``: it takes that much
+#: of its machine's GPUs, together. ``none``: it takes a whole GPU.
+Sharing: TypeAlias = Literal["devices", "pooled", "none"]
+GPU: Final = "gpu"
 
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 #: `gpu_spec` and `qos` may be missing.
@@ -76,7 +77,7 @@ def jobs(
     pods: str = "default",
     start: int = 0,
     span: int | None = None,
-    sharing: Sharing = "pooled",
+    sharing: Sharing = "devices",
     notes: Notes | None = None,
 ) -> Iterator[SimulatedJob]:
     """Pods that run at `start` or are created within `span` of it, in order of creation, with times
@@ -129,7 +130,8 @@ def _gpus(row: Row, sharing: Sharing, notes: Notes) -> int:
         row.refuse("gpu_milli", f"{share} of each of {count} GPUs", "1000 with several GPUs")
     if sharing == "none":
         return WHOLE_GPU
-    notes.leave_out("a share of a GPU is a share of one device")
+    if sharing == "pooled":
+        notes.leave_out("a share of a GPU is a share of one device")
     return share
 
 
@@ -146,7 +148,7 @@ def _allowed(models: tuple[str, ...]) -> str:
 def _resources(row: Row, gpus: int) -> Resources:
     cpu = _amount(row, "cpu_milli", LARGEST)
     memory = _amount(row, "memory_mib", LARGEST // _MEBIBYTE) * _MEBIBYTE
-    return Resources(cpu, memory, {"gpu": gpus} if gpus else {})
+    return Resources(cpu, memory, {GPU: gpus} if gpus else {})
 
 
 def _name(row: Row, column: str) -> str:
