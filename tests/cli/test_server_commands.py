@@ -329,7 +329,8 @@ class TestAnnouncement:
         up.announce(self.server())
         up.announce(self.server(url="", jobs=0))
         assert capsys.readouterr().err.splitlines() == [
-            "argosy: up: 1 machine, omega, sparrow; page and API at http://h:1, /kept; going on with 2 jobs",
+            "argosy: up: 1 machine, omega, sparrow; page and API at http://h:1, /kept; "
+            "going on with 2 jobs",
             "argosy: up: 1 machine, omega, sparrow; /kept",
         ]
 
