@@ -88,6 +88,8 @@ def test_a_job_is_shown_with_its_task_its_why_and_its_story(tab: Tab, cluster: L
 def test_what_happens_is_shown_without_loading_the_page_again(
     tab: Tab, cluster: LiveServer
 ) -> None:
+    # It does not ask by the clock either: an event has to tell it.
+    tab.call("Page.addScriptToEvaluateOnNewDocument", source="window.setInterval = () => 0")
     open_page(tab, cluster)
     tab.evaluate("window.same = true")
     before = int(tab.text(tile("running")))
