@@ -227,6 +227,8 @@ async def history(engine: str, jobs: int = 100_000) -> None:
                 "/v1/jobs",
                 "/v1/jobs?state=failed",
                 "/v1/jobs?owner=me",
+                "/v1/jobs?match=nothing",
+                "/v1/summary",
             ):
                 began = time.perf_counter()
                 async with session.get(f"http://x{path}") as answer:

@@ -4,6 +4,7 @@ scenarios written into a test."""
 import sys
 
 import pytest
+from browser import MISSING_BROWSER
 from control_planes import MISSING
 from hypothesis import settings
 from outside import Install, forget_modules, install_into
@@ -22,11 +23,12 @@ def pytest_addoption(parser):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Whoever runs the tests without the Kubernetes tools is told what was not tested."""
+    """Whoever runs the tests without the Kubernetes tools or a browser is told what was not tested."""
     skipped = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
-    reasons = [reason.partition(MISSING)[2] for reason in skipped if MISSING in reason]
-    if reasons:
-        terminalreporter.write_line(f"{len(reasons)} tests of Kubernetes skipped: {reasons[0]}")
+    for what, missing in (("Kubernetes", MISSING), ("the page", MISSING_BROWSER)):
+        reasons = [reason.partition(missing)[2] for reason in skipped if missing in reason]
+        if reasons:
+            terminalreporter.write_line(f"{len(reasons)} tests of {what} skipped: {reasons[0]}")
 
 
 settings.register_profile("argosy", derandomize=True, deadline=None)

@@ -230,6 +230,22 @@ class TestCluster:
         assert (health.status, health.machines) == ("ok", 2)
         assert health.version == argosy.__version__
 
+    def test_the_cluster_in_numbers_and_parts_of_its_lists(self, client: Client) -> None:
+        job = client.submit({**shell("sleep 1000", count=2), "name": "looked for"})
+        found = next(each for each in client.watch(job.id) if each.tasks.running == 2)
+        summary = client.summary()
+        assert (summary.machines, summary.status) == (2, "ok")
+        assert summary.tasks.running >= found.tasks.running
+        assert [each.id for each in client.jobs(match="looked f")] == [job.id]
+        running = list(client.tasks(job.id))
+        for machine in client.machines():
+            here = client.open_tasks(machine=machine.name, limit=10)
+            assert {each.index for each in here if each.job == job.id} == {
+                each.index for each in running if each.machine == machine.name
+            }
+        client.cancel(job.id)
+        client.wait(job.id)
+
 
 class TestConnections:
     def test_tcp_is_as_good_as_the_socket(self, server: LiveServer) -> None:

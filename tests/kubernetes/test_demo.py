@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import browser, skip_without_browser
 from command_line import process
 
 from argosy.kubernetes.control_plane import KubeTools
@@ -37,7 +38,10 @@ class ShownDemo:
         self.document: dict[str, Any] = json.loads("".join(lines))
         assert self._process.stderr is not None
         self.kubeconfig = Path()
+        self.page = ""
         for line in self._process.stderr:
+            if "the page is at " in line:
+                self.page = line.strip().rpartition(" ")[2]
             if "export KUBECONFIG=" in line:
                 self.kubeconfig = Path(line.strip().partition("=")[2])
                 break
@@ -93,6 +97,26 @@ def test_kubectl_sees_what_was_shown(demo: ShownDemo, kube_tools: KubeTools) -> 
         for pod in json.loads(seen.stdout)["items"]
     }
     assert nodes == {pod["name"]: pod["node"] for pod in demo.document["pods"]}
+
+
+def test_the_page_is_on_it_and_shows_pods_by_their_names(demo: ShownDemo) -> None:
+    assert demo.page.startswith("http://127.0.0.1:")
+    with browser(skip_without_browser()) as started:
+        tab = started.tab()
+        tab.open(demo.page)
+        tab.until_text("#machines-title", "Nodes")
+        tab.evaluate("document.querySelector('#match').focus()")
+        tab.type("too-large")
+        tab.until("document.querySelectorAll('#jobs tbody tr').length === 1")
+        tab.until_text("#jobs tbody", "demo/too-large")
+        tab.until_text("[data-tile=waiting] .value", "1")
+        tab.click("#jobs a[href='#/task/demo.too-large/0']")
+        tab.until_text("#detail-title", "Pod demo/too-large")
+        tab.until_text("#why", "16 cores")
+        tab.evaluate("location.hash = '#/machine/node-00000'")
+        tab.until_text("#detail-title", "Node node-00000")
+        assert "demo/" in tab.text(".list-of-tasks")
+        assert tab.errors == []
 
 
 def test_ctrl_c_removes_everything(demo: ShownDemo) -> None:

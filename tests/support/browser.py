@@ -17,9 +17,12 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import aiohttp
+import pytest
 
 T = TypeVar("T")
 
+#: How the reason begins for which tests are skipped where there is no browser.
+MISSING_BROWSER = "browser: "
 #: Seconds. Far more than anything here takes; reached only if something is broken.
 PATIENCE = 60.0
 _LISTENING = re.compile(r"DevTools listening on (ws://\S+)")
@@ -259,3 +262,11 @@ def browser(program: str) -> Iterator[Browser]:
         yield started
     finally:
         started.close()
+
+
+def skip_without_browser() -> str:
+    """The program; without it, tests of the page are skipped."""
+    found = find_browser()
+    if found is None:
+        pytest.skip(f"{MISSING_BROWSER}none of {', '.join(_NAMES)} is installed")
+    return found

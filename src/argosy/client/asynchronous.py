@@ -26,6 +26,7 @@ from argosy.api.sockets import short_path
 from argosy.api.values import (
     LARGEST_PAGE,
     CancelResult,
+    ClusterSummary,
     FleetInfo,
     Health,
     JobDetails,
@@ -123,15 +124,18 @@ class AsyncClient:
         state: str | None = None,
         kind: str | None = None,
         owner: str | None = None,
+        match: str | None = None,
         is_open: bool | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[JobSummary]:
-        """Jobs, newest first; `is_open` chooses those that are not over, or those that are."""
+        """Jobs, newest first; `is_open` chooses those that are not over, or those that are, and
+        `match` those with this text in their id or name."""
         page = partial(
             calls.jobs,
             state=state,
             kind=kind,
             owner=owner,
+            match=match,
             is_open=is_open,
             limit=flows.page_size(limit),
         )
@@ -173,10 +177,11 @@ class AsyncClient:
         return self._drive(flows.all_pages(page, limit, self._patience))
 
     def open_tasks(
-        self, *, state: str | None = None, limit: int | None = None
+        self, *, state: str | None = None, machine: str | None = None, limit: int | None = None
     ) -> AsyncIterator[TaskSummary]:
-        """The tasks of all jobs that run or wait; those of the newest jobs first."""
-        page = partial(calls.open_tasks, state=state, limit=flows.page_size(limit))
+        """The tasks of all jobs that run or wait; those of the newest jobs first. With a
+        machine, only those that it runs or has in its queue."""
+        page = partial(calls.open_tasks, state=state, machine=machine, limit=flows.page_size(limit))
         return self._drive(flows.all_pages(page, limit, self._patience))
 
     async def task(self, job_id: str, index: int) -> TaskDetails:
@@ -262,6 +267,10 @@ class AsyncClient:
     def journal(self, life: int | None = None) -> AsyncIterator[bytes]:
         """The journal of one life of the server, by default the present one, in pieces."""
         return self._drive(flows.whole_stream(calls.journal(life), self._patience))
+
+    async def summary(self) -> ClusterSummary:
+        """The cluster in numbers."""
+        return await self._one(calls.summary())
 
     async def health(self) -> Health:
         return await self._one(calls.health())

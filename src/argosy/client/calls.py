@@ -11,6 +11,7 @@ import msgspec
 from argosy.api.values import (
     CancelRequest,
     CancelResult,
+    ClusterSummary,
     FleetDocument,
     FleetInfo,
     Health,
@@ -126,6 +127,7 @@ _PLAN: Final = document(PlanResult)
 _WHY: Final = document(WhyDocument)
 _STORY: Final = document(StoryDocument)
 _HEALTH: Final = document(Health)
+_SUMMARY: Final = document(ClusterSummary)
 
 
 def nothing(reply: ServerReply) -> None:
@@ -208,6 +210,7 @@ def jobs(
     state: str | None = None,
     kind: str | None = None,
     owner: str | None = None,
+    match: str | None = None,
     is_open: bool | None = None,
     limit: int | None = None,
     after: str | None = None,
@@ -216,6 +219,7 @@ def jobs(
         "state": state,
         "kind": kind,
         "owner": owner,
+        "match": match,
         "open": is_open,
         "limit": limit,
         "after": after,
@@ -246,9 +250,14 @@ def tasks(
 
 
 def open_tasks(
-    *, state: str | None = None, limit: int | None = None, after: str | None = None
+    *,
+    state: str | None = None,
+    machine: str | None = None,
+    limit: int | None = None,
+    after: str | None = None,
 ) -> ApiCall[TaskPage]:
-    return get(path_of("tasks"), _TASKS, {"state": state, "limit": limit, "after": after})
+    query = {"state": state, "machine": machine, "limit": limit, "after": after}
+    return get(path_of("tasks"), _TASKS, query)
 
 
 def task(job_id: str, index: int) -> ApiCall[TaskDetails]:
@@ -335,6 +344,10 @@ def events(job_id: str | None, after: str | None, last: str | None = None) -> Ap
         headers["Last-Event-ID"], after = last, None
     call = get(path_of("events"), _bytes, {"job": job_id, "after": after})
     return msgspec.structs.replace(call, headers=headers)
+
+
+def summary() -> ApiCall[ClusterSummary]:
+    return get(path_of("summary"), _SUMMARY)
 
 
 def health() -> ApiCall[Health]:

@@ -24,6 +24,7 @@ from argosy.api.agent_values import (
 from argosy.api.values import (
     LARGEST_PAGE,
     CancelResult,
+    ClusterSummary,
     FleetInfo,
     Health,
     JobDetails,
@@ -119,15 +120,18 @@ class Client:
         state: str | None = None,
         kind: str | None = None,
         owner: str | None = None,
+        match: str | None = None,
         is_open: bool | None = None,
         limit: int | None = None,
     ) -> Iterator[JobSummary]:
-        """Jobs, newest first; `is_open` chooses those that are not over, or those that are."""
+        """Jobs, newest first; `is_open` chooses those that are not over, or those that are, and
+        `match` those with this text in their id or name."""
         page = partial(
             calls.jobs,
             state=state,
             kind=kind,
             owner=owner,
+            match=match,
             is_open=is_open,
             limit=flows.page_size(limit),
         )
@@ -168,10 +172,11 @@ class Client:
         return self._drive(flows.all_pages(page, limit, self._patience))
 
     def open_tasks(
-        self, *, state: str | None = None, limit: int | None = None
+        self, *, state: str | None = None, machine: str | None = None, limit: int | None = None
     ) -> Iterator[TaskSummary]:
-        """The tasks of all jobs that run or wait; those of the newest jobs first."""
-        page = partial(calls.open_tasks, state=state, limit=flows.page_size(limit))
+        """The tasks of all jobs that run or wait; those of the newest jobs first. With a
+        machine, only those that it runs or has in its queue."""
+        page = partial(calls.open_tasks, state=state, machine=machine, limit=flows.page_size(limit))
         return self._drive(flows.all_pages(page, limit, self._patience))
 
     def task(self, job_id: str, index: int) -> TaskDetails:
@@ -257,6 +262,10 @@ class Client:
     def journal(self, life: int | None = None) -> Iterator[bytes]:
         """The journal of one life of the server, by default the present one, in pieces."""
         return self._drive(flows.whole_stream(calls.journal(life), self._patience))
+
+    def summary(self) -> ClusterSummary:
+        """The cluster in numbers."""
+        return self._one(calls.summary())
 
     def health(self) -> Health:
         return self._one(calls.health())

@@ -25,7 +25,8 @@ const cells = new Keyed(
   (cell, machine) => {
     const share = format.load(machine, chooser.value);
     cell.style.setProperty("--use", Math.min(1, share));
-    cell.classList.toggle("hot", share > 0.5);
+    cell.classList.toggle("warm", share > 0.48);
+    cell.classList.toggle("hot", share > 0.62);
     cell.classList.toggle("draining", machine.draining);
     setText(cell.children[1], format.percent(share));
     const text = described(machine);

@@ -78,7 +78,7 @@ async function failed(error, where) {
   else if (error instanceof Unreachable) report({ [where]: "gone" });
   else {
     report({ [where]: `This page has a mistake: ${error.message}` });
-    throw error;
+    console.error(error);
   }
 }
 
