@@ -60,6 +60,11 @@ def open_page(tab: Tab, server: LiveServer, where: str = "") -> None:
     tab.until(LOADED)
 
 
+def without_clock(tab: Tab) -> None:
+    """The page asks for nothing by the clock: an event has to tell it."""
+    tab.call("Page.addScriptToEvaluateOnNewDocument", source="window.setInterval = () => 0")
+
+
 def tile(name: str) -> str:
     return f"[data-tile={name}] .value"
 
@@ -88,8 +93,7 @@ def test_a_job_is_shown_with_its_task_its_why_and_its_story(tab: Tab, cluster: L
 def test_what_happens_is_shown_without_loading_the_page_again(
     tab: Tab, cluster: LiveServer
 ) -> None:
-    # It does not ask by the clock either: an event has to tell it.
-    tab.call("Page.addScriptToEvaluateOnNewDocument", source="window.setInterval = () => 0")
+    without_clock(tab)
     open_page(tab, cluster)
     tab.evaluate("window.same = true")
     before = int(tab.text(tile("running")))
@@ -107,9 +111,14 @@ def test_what_happens_is_shown_without_loading_the_page_again(
 
 
 def test_an_open_task_follows_its_events(tab: Tab, cluster: LiveServer) -> None:
+    without_clock(tab)
     job = submit(cluster)
     open_page(tab, cluster, f"#/task/{job}/0")
     tab.until_text("#detail-body dl", "running")
+    # Once another event has been shown, nothing is left to be asked from when the page was opened.
+    other = submit(cluster, "true")
+    tab.until_text("#jobs tbody", other)
+    tab.until_text("#events", f"{other}/0 finished")
     cancel(cluster, job)
     tab.until_text("#detail-body dl", "cancelled")
     tab.until_text("#story", "cancelled")

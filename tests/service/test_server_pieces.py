@@ -16,9 +16,9 @@ from aiohttp import web
 from argosy.model.errors import CommandError
 from argosy.service import agent, scheduling, server
 from argosy.service.callers import Callers
-from argosy.service.page import Page
 from argosy.service.routes import Reply, Route
 from argosy.service.server import Server, ServerOptions
+from argosy.service.web_page import WebPage
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_request_ends_when_its_client_hangs_up() -> None:
             metrics=SimpleNamespace(request_ended=lambda m, status, s: statuses.append(status)),
             _log=statuses.append,
             routes=[Route("GET", "/wait", wait, "")],
-            _page=Page(),
+            _page=WebPage(),
         )
         runner = Server._web_runner(pieces)  # type: ignore[arg-type]
         await runner.setup()

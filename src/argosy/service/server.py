@@ -42,12 +42,12 @@ from argosy.service.kubernetes.overseer import PodOverseer
 from argosy.service.live import LiveCluster
 from argosy.service.metrics import Metrics
 from argosy.service.openapi import describe
-from argosy.service.page import Page
 from argosy.service.remote_agents import FederatedAgents
 from argosy.service.remote_runner import RemoteRunner
 from argosy.service.retention import KeptJobs, OldJob, Retention, remove
 from argosy.service.routes import LARGEST_BODY, PROBES, Reply, Route
 from argosy.service.stream_routes import StreamRoutes
+from argosy.service.web_page import WebPage
 from argosy.worlds.local.isolation import detect_isolation
 from argosy.worlds.local.overruled import OverruledWorld
 from argosy.worlds.local.runner import ProcessRunner
@@ -143,7 +143,7 @@ class Server:
         self.cluster.listeners += [self.events.turn_ended, self.metrics.turn_ended]
         self.retention = Retention(self.store, options.kept, self.runner.directory_of)
         self.routes = self._routes()
-        self._page = Page()
+        self._page = WebPage()
         self._sockets: list[asyncio.Server] = []
         #: Where it can be reached over the network; empty: nowhere.
         self.url = ""

@@ -105,7 +105,8 @@ let unlocking = null;
 function unlocked(error) {
   unlocking ??= new Promise((resolve) => {
     const dialog = byId("token");
-    setText(byId("token-problem"), hasToken() ? `The server does not take it: ${error.message}` : "");
+    const problem = error.message.includes("expired") ? "That token has expired." : "That is the wrong token.";
+    setText(byId("token-problem"), hasToken() ? problem : "");
     forgetToken();
     byId("token-field").value = "";
     // Nothing can be done without it.

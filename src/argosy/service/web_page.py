@@ -56,7 +56,7 @@ class PageFile(NamedTuple):
     etag: str
 
 
-class Page:
+class WebPage:
     """The files, read once."""
 
     def __init__(self) -> None:
