@@ -38,8 +38,8 @@ MEASURED = {
     "papers.md": "minutes to hours, `argosy paper`; how many claims there are is tested with the papers",
     "speed.md": "times of one computer on one day; `make bench`",
 }
-#: Whole folders: papers take minutes to hours (`argosy paper`), decisions say what was known on their day, and
-#: a control plane's times are those of one computer (`bench/kubernetes.py`).
+#: Whole folders: papers take minutes to hours (`argosy paper`), decisions say what was known on their
+#: day, and a control plane's times are those of one computer (`bench/kubernetes.py`).
 MEASURED_FOLDERS = ("papers", "design", "kubernetes")
 #: Pages whose tables of numbers are checked below.
 CHECKED = ("workloads.md",)
