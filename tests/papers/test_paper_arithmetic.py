@@ -189,6 +189,24 @@ def test_claims_of_the_same_words_say_in_what_they_differ(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAPERS)
+def test_the_documentation_counts_every_claim(name: str) -> None:
+    """Those of all scales but the smallest; figures that are run on request are not counted."""
+    paper = PAPERS[name]
+    text = (HERE.parents[1] / "docs" / "papers.md").read_text("utf-8")
+    (row,) = re.findall(rf"^\| \[.*\]\(papers/{name}\.md\) \|(.*)$", text, re.MULTILINE)
+    figures = [figure for figure in paper.figures if figure not in paper.on_request]
+    claimed = {
+        claim.id
+        for scale in paper.scales
+        if scale != "smoke"
+        for made_up in [MadeUp(paper, scale)]
+        for size in SIZES
+        for claim in paper.claims(made_up.findings(size), figures)
+    }
+    assert sum(map(int, re.findall(r"(\d+) (?:claims|about)", row))) == len(claimed)
+
+
+@pytest.mark.parametrize("name", PAPERS)
 def test_nothing_is_claimed_without_points(name: str) -> None:
     paper = PAPERS[name]
     assert paper.claims(Findings([], {}), paper.figures) == []
