@@ -103,9 +103,9 @@ def test_why_names_the_device_that_is_lacking() -> None:
     ]
     run = execute_in_memory(scenario("omega", jobs, replicas=1, cell=cell(2), horizon=200 * SECOND))
     share, whole = (str(TaskAnswers(run, task).why()) for task in ("second/0", "third/0"))
-    assert "800 gpu on one device" in share
+    assert "does not have 800 gpu free on one device" in share
     assert "m0 lacks 400 gpu on one device" in share
-    assert "1000 gpu in whole devices" in whole
+    assert "does not have 1000 gpu free in whole devices" in whole
 
 
 def test_a_gang_that_no_devices_hold_is_found_before_the_run() -> None:

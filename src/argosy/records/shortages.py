@@ -45,10 +45,10 @@ def shortage(
     count = int(could.sum())
     some = count < len(could) or count <= 4
     where = f" ({_names(cell, could)})" if some and count > 1 else ""
-    cause = f"none of the {count:,} machines that could take it{where} has {found.wanted} free"
+    cause = f"none of the {count:,} machines that could take it{where} has {found.wanted}"
     if count == 1:
         name = _names(cell, could)
-        cause = f"{name}, the only machine that could take it, does not have {found.wanted} free"
+        cause = f"{name}, the only machine that could take it, does not have {found.wanted}"
     return Shortage(cause, found.held(), found.remedy(group), found.miss())
 
 
@@ -128,15 +128,15 @@ class _Lack:
 
     @property
     def wanted(self) -> str:
-        """What some of the machines lack."""
+        """What some of the machines do not have free."""
         lacked = np.flatnonzero((self._lacking > 0).any(axis=0))
         names = self._cell.dimensions
-        return listed(
-            [format_amount(names[d], int(self._asked[d])) + self._where(d) for d in lacked.tolist()]
-        )
+        amounts = [format_amount(names[d], int(self._asked[d])) for d in lacked.tolist()]
+        where = "" if self._cell.devices not in lacked else self._where(self._cell.devices)
+        return f"{listed(amounts)} free{where}"
 
-    def _where(self, dimension: int) -> str:
-        if dimension != self._cell.devices:
+    def _where(self, dimension: int | None) -> str:
+        if dimension is None or dimension != self._cell.devices:
             return ""
         return f" {place_of(int(self._asked[dimension]))}"
 
