@@ -13,8 +13,16 @@ from argosy.model.units import format_amount, format_count
 from argosy.model.wording import format_request, format_requires, listed
 from argosy.records.task_history import TaskHistory
 
-_PAST: Final = {"has": "had", "have": "had", "is": "was", "are": "were", "cannot": "could not"}
-_PRESENT: Final = re.compile(r"\b(has|have|is|are|cannot)\b(?=[^']*(?:'[^']*'[^']*)*$)")
+_PAST: Final = {
+    "has": "had",
+    "have": "had",
+    "does not": "did not",
+    "do not": "did not",
+    "is": "was",
+    "are": "were",
+    "cannot": "could not",
+}
+_PRESENT: Final = re.compile(r"\b(has|(?<!not )have|do(?:es)? not|is|are|cannot)\b(?=[^']*(?:'[^']*'[^']*)*$)")
 
 
 def reason_of(explanation: Explanation, history: TaskHistory) -> str:
