@@ -22,7 +22,9 @@ _PAST: Final = {
     "are": "were",
     "cannot": "could not",
 }
-_PRESENT: Final = re.compile(r"\b(has|(?<!not )have|do(?:es)? not|is|are|cannot)\b(?=[^']*(?:'[^']*'[^']*)*$)")
+_PRESENT: Final = re.compile(
+    r"\b(has|(?<!not )have|do(?:es)? not|is|are|cannot)\b(?=[^']*(?:'[^']*'[^']*)*$)"
+)
 
 
 def reason_of(explanation: Explanation, history: TaskHistory) -> str:
