@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from argosy.host.job_table import JobTable
+from argosy.host.job_table import MOST_DEMANDS, OTHER_DEMAND, JobTable, demand_of
 from argosy.model.jobs import Job
 from argosy.testing.builders import job
 
@@ -50,3 +50,26 @@ def test_a_forgotten_job_takes_few_bytes() -> None:
     finally:
         tracemalloc.stop()
     assert after - before <= 60 * count
+
+
+def test_precedences_and_demands_of_forgotten_jobs_are_kept() -> None:
+    jobs = [
+        job("plain").job,
+        job("urgent", precedence=-7).job,
+        job("gang", 3, gang=True).job,
+        job("fussy", requires={"disk": "ssd"}).job,
+        job("large", cpu=2_000).job,
+    ]
+    # More than room is made for at once.
+    table = _table(*jobs * 300)
+    table.forget(range(len(table)))
+    assert table.precedences.tolist() == [each.precedence for each in jobs] * 300
+    known = [*table.demand_codes]
+    assert [known[code] for code in table.demands] == [demand_of(each) for each in jobs] * 300
+    assert len(known) == 4
+
+
+def test_only_so_many_demands_are_kept() -> None:
+    table = _table(*[job("some", cpu=1 + n).job for n in range(MOST_DEMANDS + 2)])
+    assert len(table.demand_codes) == MOST_DEMANDS
+    assert table.demands[-3:].tolist() == [MOST_DEMANDS - 1, OTHER_DEMAND, OTHER_DEMAND]

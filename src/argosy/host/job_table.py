@@ -16,6 +16,8 @@ Pairs: TypeAlias = tuple[tuple[str, int], ...]
 #: Demands are kept once each, and no more than this many: requests that hardly ever repeat would
 #: otherwise take more room than everything else about finished jobs.
 MOST_DEMANDS: Final = 4_096
+#: Columns that are written without a call grow by this many jobs at once.
+_ROOM: Final = 1_024
 #: The code of every demand beyond these.
 OTHER_DEMAND: Final = MOST_DEMANDS
 
@@ -105,6 +107,22 @@ class DemandCodes(dict[JobDemand, int]):
         return code
 
 
+class PlainCodes(dict[tuple[int, int], int]):
+    """The codes of jobs that ask for nothing but cpu and memory, the same for all tasks: looked up
+    without a call, because this happens once per job."""
+
+    def __init__(self, codes: DemandCodes) -> None:
+        super().__init__()
+        self._codes = codes
+
+    def __missing__(self, request: tuple[int, int]) -> int:
+        group = GroupDemand(*request, extras=(), requires=())
+        code = self._codes[JobDemand((group,), together=0, is_constrained=False)]
+        if code != OTHER_DEMAND:
+            self[request] = code
+        return code
+
+
 class JobTable:
     """Jobs by number. For finished jobs, keeps only the columns that reports need."""
 
@@ -117,10 +135,11 @@ class JobTable:
         self.counts = array("q")
         #: By job number: whether it has tasks that run until stopped.
         self.is_endless = bytearray()
-        #: By job number: its precedence, and the code of its demand as submitted.
-        self.precedences = array("h")
-        self.demands = array("H")
+        #: By job number, with room for more: its precedence, and the code of its demand as submitted.
+        self._precedences = array("h")
+        self._demands = array("H")
         self.demand_codes = DemandCodes()
+        self._plain_codes = PlainCodes(self.demand_codes)
         #: The numbers of gangs.
         self.gangs: list[int] = []
 
@@ -139,8 +158,27 @@ class JobTable:
         self.owners.rows.append(self.owners.codes[job.owner])
         self.counts.append(job.tasks)
         self.is_endless.append(_runs_until_stopped(job))
-        self.precedences.append(job.precedence)
-        self.demands.append(self.demand_codes[demand_of(job)])
+        (group, *others), request = job.groups, job.groups[0].request
+        if others or job.gang or job.constraints or group.requires or request.extras:
+            code = self.demand_codes[demand_of(job)]
+        else:
+            code = self._plain_codes[request.cpu, request.memory]
+        # Assignment is no call; room is made for many jobs at once.
+        if not number % _ROOM:
+            self._precedences.frombytes(bytes(_ROOM * self._precedences.itemsize))
+            self._demands.frombytes(bytes(_ROOM * self._demands.itemsize))
+        self._precedences[number] = job.precedence
+        self._demands[number] = code
+
+    @property
+    def precedences(self) -> array[int]:
+        """By job number."""
+        return self._precedences[: len(self)]
+
+    @property
+    def demands(self) -> array[int]:
+        """By job number: codes of `demand_codes`."""
+        return self._demands[: len(self)]
 
     def replace(self, number: int, job: Job) -> None:
         """Replaces the specification of a job that is not finished."""
