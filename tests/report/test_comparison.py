@@ -152,6 +152,16 @@ class TestComparison:
         (row,) = comparison.apart_table(compare(made, JCT, ignores), JCT).records()
         assert row["split_gangs"] == 0.75
 
+    @pytest.mark.parametrize(("passed", "best"), [(10, "fast"), (11, "slow")])
+    def test_a_few_jobs_that_were_passed_over_do_not_count(self, passed: int, best: str) -> None:
+        made = runs_of(slow=[30e6], fast=[10e6])
+        counts = msgspec.structs.replace(
+            made["fast"][0].counts, jobs_preceding=1_000, jobs_passed_over=passed
+        )
+        made["fast"] = [msgspec.structs.replace(made["fast"][0], counts=counts)]
+        ignores = {"fast": [IgnoredDemand("fast", "priorities", "1,000 jobs have a higher one")]}
+        assert compare(made, JCT, ignores).best == best
+
     @pytest.mark.parametrize(("passed", "best"), [(0, "fast"), (3, "slow")])
     def test_ignored_priorities_count_if_a_job_was_passed_over(
         self, passed: int, best: str

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from argosy.records.summary import Summary
 from argosy.report.tables import format_share
 from argosy.scenarios.ignored_demands import PRIORITIES, IgnoredDemand
+
+#: Up to this share, jobs that were passed over do not set an engine apart: a scheduler that decides
+#: while others do passes a job over now and then.
+FEW: Final = 0.01
 
 
 def share_passed_over(summaries: Iterable[Summary]) -> float | None:
@@ -19,8 +24,8 @@ def share_passed_over(summaries: Iterable[Summary]) -> float | None:
 def mattering_demands(
     ignored: Sequence[IgnoredDemand], summaries: Sequence[Summary]
 ) -> tuple[IgnoredDemand, ...]:
-    """Without priorities if no job was passed over in these runs."""
-    if share_passed_over(summaries):
+    """Without priorities if hardly a job was passed over in these runs."""
+    if (share_passed_over(summaries) or 0.0) > FEW:
         return tuple(ignored)
     return tuple(demand for demand in ignored if demand.what != PRIORITIES)
 
