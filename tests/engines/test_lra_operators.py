@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pytest
+from application_runs import run, service, where
 from msgspec import structs
 
 from argosy.engines.families.lra.manager import ConstraintManager
-from argosy.engines.registry import ENGINES
-from argosy.host.records import (
-    PlacedRecord,
-)
 from argosy.model.constraints.text import format_constraint, parse_constraint
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job, TaskGroup
@@ -20,33 +16,9 @@ from argosy.model.resources import Resources
 from argosy.model.scenario import (
     MachineRelabel,
 )
-from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
+from argosy.model.truth import group_with_truth, simulated_job
 from argosy.solvers.placement import Family, PlacementState
-from argosy.testing.builders import SECOND, cell, job, scenario
-from argosy.testing.conformance import ConformanceRun
-
-
-def service(name: str, tasks: int, *constraints: str, **fields: Any) -> SimulatedJob:
-    fields.setdefault("seconds", None)
-    fields.setdefault("tags", ("w",))
-    texts = tuple(map(parse_constraint, constraints))
-    return job(name, tasks, constraints=texts, **{"kind": "service", **fields})
-
-
-def run(
-    engine: str, jobs: list[SimulatedJob], settings: dict[str, Any] | None = None, **fields: Any
-) -> ConformanceRun:
-    fields.setdefault("horizon", 120 * SECOND)
-    spec = scenario(engine, jobs, replicas=1, settings=settings or {}, **fields)
-    return ConformanceRun(ENGINES[engine], spec)
-
-
-def where(trial: ConformanceRun, name: str) -> list[int]:
-    """The machines of a job's tasks, in the order of the tasks; moved ones where they are now."""
-    found: dict[int, int] = {}
-    for line in trial.of(PlacedRecord, name):
-        found.update(zip(line.indices, line.machines, strict=True))
-    return [found[index] for index in sorted(found)]
+from argosy.testing.builders import SECOND, cell, job
 
 
 def test_the_operator_overrides_what_contradicts_it() -> None:

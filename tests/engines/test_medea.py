@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from application_runs import run, service, where
 from hypothesis import given
 from hypothesis import settings as tuned
 from hypothesis import strategies as st
@@ -13,7 +14,6 @@ from msgspec import structs
 from argosy.engines.families.lra import sight
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.scheduler import LraScheduler
-from argosy.engines.registry import ENGINES
 from argosy.host.records import (
     AbandonedRecord,
     AttemptRecord,
@@ -41,29 +41,6 @@ from argosy.testing.builders import SECOND, cell, job, scenario
 from argosy.testing.conformance import RUNNING, ConformanceRun
 
 AWARE = ["medea", "jkube", "jkube++", "kube-modern", "ilp-all"]
-
-
-def service(name: str, tasks: int, *constraints: str, **fields: Any) -> SimulatedJob:
-    fields.setdefault("seconds", None)
-    fields.setdefault("tags", ("w",))
-    texts = tuple(map(parse_constraint, constraints))
-    return job(name, tasks, constraints=texts, **{"kind": "service", **fields})
-
-
-def run(
-    engine: str, jobs: list[SimulatedJob], settings: dict[str, Any] | None = None, **fields: Any
-) -> ConformanceRun:
-    fields.setdefault("horizon", 120 * SECOND)
-    spec = scenario(engine, jobs, replicas=1, settings=settings or {}, **fields)
-    return ConformanceRun(ENGINES[engine], spec)
-
-
-def where(trial: ConformanceRun, name: str) -> list[int]:
-    """The machines of a job's tasks, in the order of the tasks; moved ones where they are now."""
-    found: dict[int, int] = {}
-    for line in trial.of(PlacedRecord, name):
-        found.update(zip(line.indices, line.machines, strict=True))
-    return [found[index] for index in sorted(found)]
 
 
 def judged(trial: ConformanceRun, spec: Scenario) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from command_line import process
+from limited_kubeconfig import kubeconfig_with
 
 from argosy.kubernetes.control_plane import ControlPlane, KubeTools
 
@@ -35,25 +36,8 @@ def cluster(
 @pytest.fixture(scope="module")
 def reader(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A kubeconfig of somebody who may look at everything and change nothing."""
-    account = "/api/v1/namespaces/default/serviceaccounts"
-    cluster.request("POST", account, {"metadata": {"name": READER}})
-    roles = "/apis/rbac.authorization.k8s.io/v1"
     rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]
-    cluster.request("POST", f"{roles}/clusterroles", {"metadata": {"name": READER}, "rules": rules})
-    subject = {"kind": "ServiceAccount", "name": READER, "namespace": "default"}
-    reference = {"kind": "ClusterRole", "name": READER, "apiGroup": "rbac.authorization.k8s.io"}
-    cluster.request(
-        "POST",
-        f"{roles}/clusterrolebindings",
-        {"metadata": {"name": READER}, "subjects": [subject], "roleRef": reference},
-    )
-    asked = {"spec": {"expirationSeconds": 3600}}
-    token = cluster.request("POST", f"{account}/{READER}/token", asked)["status"]["token"]
-    document = json.loads(cluster.kubeconfig.read_text())
-    document["users"][0]["user"] = {"token": token}
-    path = tmp_path_factory.mktemp("reader") / "kubeconfig"
-    path.write_text(json.dumps(document))
-    return path
+    return kubeconfig_with(cluster, READER, rules, tmp_path_factory.mktemp("reader"))
 
 
 def pod(name: str, cpu: str, **spec: Any) -> dict[str, Any]:

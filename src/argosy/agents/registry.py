@@ -7,7 +7,6 @@ Built-in ones come first; then those that installed packages declare as entry po
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib import metadata
 from typing import Any, Final, cast
 
 from argosy.agents.api import Binding, ClaimCheck, Filter, Score, Sorting, Strategy
@@ -23,6 +22,7 @@ from argosy.agents.builtin import (
 )
 from argosy.agents.learned import LearnedStrategy, NetworkLatency
 from argosy.agents.objectives import BatchShare, BatchSort, ServiceLevel, Volume
+from argosy.model.entry_points import installed
 from argosy.model.errors import ArgosyError, SettingError, did_you_mean
 
 ENTRY_POINTS: Final = "argosy.agent_plugins"
@@ -117,20 +117,10 @@ def _find(name: str, role: type[Any]) -> type[Any]:
 
 
 def _installed(name: str) -> type[Any] | None:
-    entries = [entry for entry in metadata.entry_points(group=ENTRY_POINTS) if entry.name == name]
-    if not entries:
+    offered = installed(ENTRY_POINTS, name, "plug-in")
+    if offered is None:
         return None
-    value = entries[0].value
-    if len({entry.value for entry in entries}) > 1:
-        raise SettingError(
-            f"plug-in {name!r} is declared by several packages: "
-            + ", ".join(entry.value for entry in entries),
-            expected="one of them",
-        )
-    try:
-        kind = entries[0].load()
-    except (Exception, SystemExit) as error:
-        raise SettingError(f"plug-in {name!r}: {value} cannot be imported: {error}") from error
+    kind, value = offered
     if not isinstance(kind, type) or getattr(kind, "name", None) != name:
         raise SettingError(
             f"plug-in {name!r}: {value} is no plug-in of that name",

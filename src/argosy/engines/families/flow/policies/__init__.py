@@ -17,6 +17,7 @@ from argosy.engines.families.flow.policies.network_aware import NetworkAware
 from argosy.engines.families.flow.policies.quincy import QuincyPolicy
 from argosy.engines.families.flow.policy import Policy
 from argosy.engines.families.flow.settings import FlowSettings
+from argosy.model.entry_points import installed
 from argosy.model.errors import SettingError, did_you_mean
 
 ENTRY_POINTS: Final = "argosy.flow_policies"
@@ -34,27 +35,15 @@ def find_policy(name: str) -> type[Policy]:
 
 
 def _installed(name: str) -> type[Policy]:
-    every = metadata.entry_points(group=ENTRY_POINTS)
-    entries = [entry for entry in every if entry.name == name]
-    if not entries:
-        known = [*POLICIES, *(entry.name for entry in every)]
+    offered = installed(ENTRY_POINTS, name, "policy")
+    if offered is None:
+        known = [*POLICIES, *(entry.name for entry in metadata.entry_points(group=ENTRY_POINTS))]
         raise SettingError(
             f"there is no policy {name!r}",
             expected="one of " + ", ".join(known),
             hint=did_you_mean(name, known),
         )
-    value = entries[0].value
-    if len({entry.value for entry in entries}) > 1:
-        raise SettingError(
-            f"policy {name!r} is declared by several packages: "
-            + ", ".join(entry.value for entry in entries),
-            expected="one of them",
-        )
-    try:
-        found = entries[0].load()
-    # A module that calls `sys.exit` must not end the command.
-    except (Exception, SystemExit) as error:
-        raise SettingError(f"policy {name!r}: {value} cannot be imported: {error}") from error
+    found, value = offered
     is_policy = isinstance(found, type) and issubclass(found, Policy)
     if not is_policy or getattr(found, "name", None) != name:
         raise SettingError(
