@@ -24,6 +24,7 @@ demo: $(VENV)/.installed
 test: $(VENV)/.dev lint
 	@$(PYTHON) tools/kube/build --optional
 	@$(PYTHON) tools/helm/build --optional
+	@tools/showing-dots 'Looking for a browser' tools/browser/install
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 lint: $(VENV)/.dev
