@@ -302,6 +302,28 @@ def test_a_task_of_higher_precedence_preempts_one_of_lower() -> None:
     assert placed.at < 2 * SECOND
 
 
+@pytest.mark.parametrize("policy", ["load-spreading", "quincy", "multi-dimensional"])
+@pytest.mark.parametrize("cpu", [2_000, 4_000])
+def test_a_service_preempts_batch_jobs_if_services_go_first(policy: str, cpu: int) -> None:
+    """Also if it is smaller than what runs."""
+    jobs = [
+        job("batch", 8, cpu=4_000, seconds=30),
+        job("service", 1, cpu=cpu, seconds=5, submit=1, kind="service"),
+        job("later", 1, cpu=cpu, seconds=5, submit=2),
+    ]
+
+    def trial(services: int) -> ConformanceRun:
+        settings = {"policy": policy, "services": services}
+        return ConformanceRun(Firmament, scenario("firmament", jobs, replicas=1, settings=settings))
+
+    first, alike = trial(20_000), trial(0)
+    first.require_all_finished()
+    assert [line.job for line in first.of(ReleasedRecord)] == ["batch"]
+    assert first.of(PlacedRecord, "service")[0].at < 2 * SECOND
+    assert not alike.of(ReleasedRecord)
+    assert alike.of(PlacedRecord, "service")[0].at >= 30 * SECOND
+
+
 def test_running_tasks_stay_where_they_are_without_rescheduling() -> None:
     jobs = [
         job("low", 8, cpu=4_000, seconds=3),

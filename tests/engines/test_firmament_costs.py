@@ -18,7 +18,16 @@ from argosy.testing.conformance import RUNNING, ConformanceRun
 
 POLICIES = ["load-spreading", "quincy", "network-aware", "multi-dimensional"]
 LARGE: dict[str, Any] = dict.fromkeys(
-    ("per_task", "waiting", "per_second", "per_precedence", "preemption", "migration", "fairness"),
+    (
+        "per_task",
+        "waiting",
+        "per_second",
+        "per_precedence",
+        "preemption",
+        "migration",
+        "fairness",
+        "services",
+    ),
     1000000,
 )
 

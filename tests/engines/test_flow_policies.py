@@ -14,7 +14,7 @@ from argosy.engines.families.flow.policies.load_spreading import LoadSpreading
 from argosy.engines.families.flow.policies.multi_dimensional import MultiDimensional
 from argosy.engines.families.flow.policies.network_aware import NetworkAware
 from argosy.engines.families.flow.policies.quincy import QuincyPolicy, _largest
-from argosy.engines.families.flow.policy import NewGroup, plain_wishes
+from argosy.engines.families.flow.policy import NewGroup, plain_wishes, rank
 from argosy.engines.families.flow.settings import DataSettings, FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.testing.builders import job
@@ -108,6 +108,21 @@ def test_waiting_costs_more_with_precedence_but_never_less_than_usual() -> None:
     wishes = plain_wishes(groups, settings)
     assert wishes.waiting.tolist() == [100, 160, 100]
     assert (len(wishes.pool), wishes.preemption) == (6, 9)
+
+
+def test_services_wait_at_a_higher_cost_only_if_they_are_to_go_first() -> None:
+    settings = FlowSettings(waiting=100, per_precedence=30, services=1_000)
+    groups = []
+    for number, kind in enumerate(("batch", "service")):
+        made = job(f"j{number}", 2, precedence=1, kind=kind).job
+        rows = np.arange(2)
+        groups.append(NewGroup(made, number, made.groups[0], rows, rows, 0, 0, 0))
+    batch, service = (group.job for group in groups)
+    assert plain_wishes(groups, settings).waiting.tolist() == [130, 1_130]
+    assert (rank(batch, settings), rank(service, settings)) == (30, 1_030)
+    alike = structs.replace(settings, services=0)
+    assert plain_wishes(groups, alike).waiting.tolist() == [130, 130]
+    assert rank(batch, alike) == rank(service, alike) == 1
 
 
 def quincy(**data: Any) -> QuincyPolicy:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from argosy.cell import View
-from argosy.engines.families.flow.policy import NewGroup, Preferences
+from argosy.engines.families.flow.policy import NewGroup, Preferences, rank
 from argosy.model.jobs import Job
 from argosy.model.transactions import TaskArray
 from argosy.solvers.flow.arrays import Numbers
@@ -48,7 +48,7 @@ def _add_entries(graph: Graph, submissions: Sequence[Submission]) -> None:
                 graph.change_job(job, number)
             continue
         head = graph.owner_vertices[graph.owner_number(job.owner)]
-        graph.roster.add_job(number, job.tasks, head, job.precedence)
+        graph.roster.add_job(number, job.tasks, head, rank(job, graph.settings))
         graph.jobs.add(number, job)
         if job.gang:
             graph.gangs.add(number)

@@ -28,7 +28,7 @@ from argosy.engines.api import RunFacts, SettingMismatch
 from argosy.engines.families.flow.cluster import MachineVertices
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import SERVICE, Job, TaskGroup
 from argosy.model.transactions import TaskArray
 from argosy.solvers.flow.arrays import Numbers
 
@@ -116,14 +116,27 @@ class LinkTerms(msgspec.Struct, frozen=True):
 
 
 def plain_wishes(groups: Sequence[NewGroup], settings: FlowSettings) -> Wishes:
-    """Wishes of tasks without preferences, whose cost of waiting grows with precedence."""
+    """Wishes of tasks without preferences, whose cost of waiting grows with precedence and is higher for
+    services. A running task that is preempted costs as much, and `preemption` more."""
     precedence = np.array([max(0, group.job.precedence) for group in groups], np.int64)
+    is_service = np.array([group.job.kind == SERVICE for group in groups], np.int64)
     return Wishes(
         pool=np.zeros(sum(len(group.tasks) for group in groups), np.int64),
-        waiting=settings.waiting + settings.per_precedence * precedence,
+        waiting=settings.waiting
+        + settings.per_precedence * precedence
+        + settings.services * is_service,
         each=np.zeros(len(groups), np.bool_),
         preemption=settings.preemption,
     )
+
+
+def rank(job: Job, settings: FlowSettings) -> int:
+    """A job's place in the order in which tasks of different sizes are admitted and preempted: that of
+    precedence, unless services cost more."""
+    if not settings.services:
+        return job.precedence
+    is_service = job.kind == SERVICE
+    return max(1, settings.per_precedence) * job.precedence + settings.services * is_service
 
 
 class Policy:

@@ -69,6 +69,9 @@ class FlowSettings(Settings, frozen=True):
     waiting: Cost = 10_000
     per_precedence: Cost = 1_000
     per_second: Cost = 10
+    #: Extra cost of waiting for tasks of services, and so of preempting them: services go before batch
+    #: jobs that have not waited for long enough to make up for it. 0: only precedence matters.
+    services: Cost = 0
     #: Cost of moving a running task; cost of preempting it. At equal cost, tasks stay where they are, so
     #: moving one costs at least 1.
     migration: Cost = 250
