@@ -350,6 +350,18 @@ def test_attempts_that_are_passed_over_leave_what_they_would_have_left(
     assert _what_happened(passed_over) == _what_happened(made)
 
 
+@pytest.mark.parametrize("retry", [0, 7_000, SECOND])
+def test_failures_that_take_longer_are_passed_over_as_well(retry: int) -> None:
+    jobs = [job(f"j{i}", 4 + i, cpu=700, seconds=3.1, submit=1.3 * i) for i in range(4)]
+    told = {"retry": retry, "preempt": False, "order": "created", "t_failed": 1_700}
+    machines = tuple(Machine(f"m{i}", Resources(1_000 + i, 16 * GIB)) for i in range(2))
+    spec = scenario("kube", jobs, cell=CellSpec(machines=machines), settings=told)
+    passed_over, made = (ConformanceRun(engine, spec) for engine in (Kube, OneByOne))
+    assert _what_happened(passed_over) == _what_happened(made)
+    quick = scenario("kube", jobs, cell=spec.cell, settings={**told, "t_failed": 0})
+    assert _what_happened(made) != _what_happened(ConformanceRun(OneByOne, quick))
+
+
 def _what_happened(trial: ConformanceRun) -> tuple[Any, ...]:
     """Everything about a run except how attempts were reported."""
     lines = [

@@ -215,3 +215,10 @@ def test_a_task_from_the_retry_queue_may_go_before_those_created_later(
         thinking = found[0]
         decided.append(thinking.job)
     assert decided[1 + first] == 0, decided
+
+
+def test_an_attempt_that_finds_no_machine_may_take_longer() -> None:
+    engine, cell = a_kube(t_failed=3_000), cell_of(1)
+    assert only(submit(engine, cell, job("small", 1, cpu=100), 0), Think).duration == T_TASK
+    engine, cell = a_kube(t_failed=3_000), cell_of(1)
+    assert only(submit(engine, cell, giant("large"), 0), Think).duration == T_TASK + 3_000

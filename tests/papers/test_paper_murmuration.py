@@ -54,6 +54,8 @@ def test_points_end_in_claims_and_figures(found: Findings) -> None:
         "9-jct-A-kube-30s",
         "9-jct-A-kube-1s",
         "9-jct-A-kube-none",
+        "9-jct-A-kube-1s-ready",
+        "9-jct-A-kube-1s-costly",
         "9-jct-A-kube-30s-sum",
         "9-jct-99-A-kube-30s",
         "9-jct-99-A-kube-1s",
@@ -106,6 +108,12 @@ def test_claims_are_judged_by_their_tolerance() -> None:
         jct *= 1 + float(point.parameters.get("delay", 0.0)) / 12
         told = {"tasks": 500.0, "schedulers": 10.0, "messages": 900.0, "notices": 5_000.0}
         told["bytes"] = 76_000.0
+        told["jobs"] = 100.0
+        # A message per task takes its time to read; one per job is no worse than one per task.
+        jct *= (
+            2.0 if point.parameters.get("told") == "task" and point.parameters["reading"] else 1.0
+        )
+        jct *= 1.2 if point.parameters.get("told") == "1 s" else 1.0
         told["utilisation"] = 0.4 if point.parameters["system"] == "murmuration-srjf" else 0.5
         # More schedulers are worse, except under FCFS.
         if point.parameters["system"] != "murmuration-fcfs":
@@ -135,7 +143,23 @@ def test_claims_are_judged_by_their_tolerance() -> None:
         "15-delay-10s": True,
         "15-delay-1s-srjf": True,
         "15-delay-10s-srjf": True,
+        "15-messages": False,
+        "15-batched-by-job": True,
+        "15-backlog": True,
+        "15-periodic": False,
+        "15-minimum-count": True,
     }
+
+
+def test_messages_are_counted_one_by_one_where_they_are_not_batched() -> None:
+    points = [
+        point
+        for point in MURMURATION.plan("smoke", ["15"])
+        if point.figure == "batching" and point.parameters["told"] in ("task", "job")
+    ]
+    found = Findings(points, run_points(points, run_point, None))
+    [claim] = [c for c in MURMURATION.claims(found, ["15"]) if c.id == "15-messages"]
+    assert claim.holds, claim.here
 
 
 def _pattern(system: str, **told: str | int) -> ExperimentPoint:

@@ -56,6 +56,9 @@ class KubeSettings(Settings, frozen=True):
 
     #: Decision time per task.
     t_task: Micros = Micros(5_000)
+    #: How much longer an attempt takes that finds no machine. Kubernetes writes each failure to the API
+    #: server, by default with at most 50 requests per second.
+    t_failed: Micros = Micros(0)
     #: How long a task that found no room waits before it is ready again. 0: it joins the ready queue at
     #: once, behind others of its precedence; those of lower precedence wait as long as it finds none.
     retry: Micros = Micros(30_000_000)
@@ -100,7 +103,8 @@ class Kube:
         self._kinds = Kinds()
         self._ready = ReadyQueue(by_creation=settings.order == "created")
         self._waiting = RetryQueue(settings.retry)
-        self._vain = VainAttempts(self._ready, self._waiting, settings.t_task, settings.retry)
+        self._t_vain = settings.t_task + settings.t_failed
+        self._vain = VainAttempts(self._ready, self._waiting, self._t_vain, settings.retry)
         self._room = Room(preempts=settings.preempt)
         #: The current task and what was found for it; the claims are kept until the cell answers.
         self._pod: QueuedPod | None = None
@@ -203,21 +207,22 @@ class Kube:
             return self._set_timer(self._waiting.due)
         pod = self._pod = self._ready.pop()
         self._vain.tried(pod)
-        self._choose(pod, view, now)
-        return self._think(pod, self._settings.t_task, now)
+        is_found = self._choose(pod, view, now)
+        return self._think(pod, self._settings.t_task if is_found else self._t_vain, now)
 
     def _think(self, pod: QueuedPod, duration: int, now: int) -> Sequence[Effect]:
         self._decision += 1
         self._due = now + duration
         return (Think(duration, self._decision, pod.job, "", self._vain.take_unreported(pod.job)),)
 
-    def _choose(self, pod: QueuedPod, view: View, now: int) -> None:
+    def _choose(self, pod: QueuedPod, view: View, now: int) -> bool:
+        """Whether there is a machine."""
         kind = pod.kind
         looks = self._in_turn(view)
         known = self._room.why_none(kind, view, now)
         if known is not None:
             self._explanation = known
-            return
+            return False
         draft = Draft(view)
         found, _ = draft.place(
             one(pod.task),
@@ -232,6 +237,7 @@ class Kube:
         self._claims = draft.claims() if draft.count else None
         if self._claims is None:
             self._room.found_none(kind, self._explanation, view, now)
+        return self._claims is not None
 
     def _may_preempt(self, kind: TaskKind) -> bool:
         return self._settings.preempt and kind.preempts
@@ -343,7 +349,7 @@ class Kube:
         self._vain.since = now
         wake = min(now + _LONGEST, self._vain.earliest_attempt(self._settings.attempts))
         if (ahead := self._ready.ahead_of_fresh) is not None:
-            wake = min(wake, now + ahead * self._settings.t_task)
+            wake = min(wake, now + ahead * self._t_vain)
         head = self._ready.head
         told = self._tell_others(head) if isinstance(head, QueuedPod) else ()
         return (*told, *self._set_timer(wake))

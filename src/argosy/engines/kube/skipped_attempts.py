@@ -18,10 +18,10 @@ from argosy.model.effects import EarlierTime
 class VainAttempts:
     """Accounts for skipped attempts, starting at a time when no task was being decided on."""
 
-    def __init__(self, ready: ReadyQueue, waiting: RetryQueue, t_task: int, retry: int) -> None:
+    def __init__(self, ready: ReadyQueue, waiting: RetryQueue, t_attempt: int, retry: int) -> None:
         self._ready = ready
         self._waiting = waiting
-        self._t_task = t_task
+        self._t_attempt = t_attempt
         self._retry = retry
         #: When the next skipped attempt may start; None while attempts are really made.
         self.since: int | None = None
@@ -37,7 +37,7 @@ class VainAttempts:
         task in progress at `now` and when its attempt ends; None if the scheduler is free."""
         at, self.since = self.since, None
         assert at is not None
-        ready, waiting, t_task = self._ready, self._waiting, self._t_task
+        ready, waiting, t_attempt = self._ready, self._waiting, self._t_attempt
         while True:
             waiting.move_due(min(at, now), ready)
             if not ready:
@@ -51,7 +51,7 @@ class VainAttempts:
             pod = ready.pop()
             self.tried(pod)
             self._passed += 1
-            end = at + t_task
+            end = at + t_attempt
             self._report_later(pod.job, min(end, now) - at)
             if end > now:
                 waiting.move_due(now, ready)
@@ -73,7 +73,7 @@ class VainAttempts:
     def earliest_attempt(self, number: int) -> int:
         """A lower bound on when any task's attempt number `number` can start."""
         assert self.since is not None
-        return self.since + (number - self.most - 1) * (self._t_task + self._retry)
+        return self.since + (number - self.most - 1) * (self._t_attempt + self._retry)
 
     def _report_later(self, job: int, time: int) -> None:
         self._unreported += time

@@ -101,8 +101,8 @@ class Murmuration:
         self._stuck: list[WaitingTasks] = []
         self._will_retry = False
         self._deciding: RankedTasks | None = None
-        #: In the published form: gossip about the current decision, sent when it ends.
-        self._gossip: list[Effect] = []
+        #: In the published form: placements of the current decision, told when it ends.
+        self._gossip: list[WaitUpdate] = []
         #: Placements of which the peers have not been told yet, and whether they will be at a set time.
         self._untold: list[WaitUpdate] = []
         self._will_tell = False
@@ -222,9 +222,7 @@ class Murmuration:
         think = Think(duration, work.number, work.number)
         if not settings.as_published:
             return (think,)
-        effects = self._place_all(work, view, now)
-        self._gossip = [effect for effect in effects if isinstance(effect, Send)]
-        return [think, *(effect for effect in effects if not isinstance(effect, Send))]
+        return [think, *self._place_all(work, view, now)]
 
     def _leave_all_but_one(self, work: RankedTasks) -> RankedTasks:
         """The first task; the others keep their place in the queue."""
@@ -238,7 +236,8 @@ class Murmuration:
         assert work is not None
         self._deciding = None
         if self._settings.as_published:
-            effects = self._gossip
+            updates, self._gossip = self._gossip, []
+            effects = [effect for update in updates for effect in self._tell(update, work, now)]
         else:
             effects = self._place_all(work, view, now)
         return [*effects, *self._begin(view, now)]
@@ -301,7 +300,10 @@ class Murmuration:
                     now,
                     self._settings.gossip == "task",
                 )
-                effects.extend(self._tell(update, work, now))
+                if self._settings.as_published:
+                    self._gossip.append(update)
+                else:
+                    effects.extend(self._tell(update, work, now))
         if len(placed) < len(tasks):
             left = tasks[len(placed) :]
             effects.extend(self._get_stuck(work, group, left, shape, view, now))

@@ -46,7 +46,7 @@ def notes(figures: Sequence[str]) -> list[str]:
     if {"2a", "2b", "2c", "2d", "7"} & set(figures):
         said.append(
             "figures 2 and 7 take times from a model fitted to the paper's own numbers; claims that"
-            " depend on it end in '-model'. Figure 7d is not run: the model has no tasks"
+            " depend on it end in '-model'"
         )
     return said
 

@@ -165,12 +165,20 @@ def deployment(point: ExperimentPoint) -> PointResult:
             "gathered": float(np.mean(gathered)),
             "learners": float(learners.crowd.max()),
             "servers": float(servers.crowd.max()),
+            "tasks.placed": float(np.isfinite(done.task_times).mean()),
         },
         {
+            "tasks": _percentiles(done.task_times),
             "model.tensorflow": sorted(learners.runtimes(performance.TENSORFLOW, GRIDMIX["7"])),
             "model.hbase": sorted(servers.runtimes(performance.HBASE, GRIDMIX["7"])),
         },
     )
+
+
+def _percentiles(times: NDArray[np.float64]) -> list[float]:
+    """From 0 to 100, of the finite times."""
+    found: list[float] = np.percentile(times[np.isfinite(times)], np.arange(101)).tolist()
+    return found
 
 
 def _site(point: ExperimentPoint, tasks: float) -> Site:

@@ -106,9 +106,11 @@ class Deployed:
         moments: Sequence[int],
         free: NDArray[np.int64],
         refused: int,
+        task_times: NDArray[np.float64],
     ) -> None:
         """`machines` has a row for each container, -1 if it has no place; `moments` is when the last
-        container of each application was placed."""
+        container of each application was placed; `task_times` are seconds from submission to end of the
+        tasks that came beside applications, infinite if they found no place."""
         self.site = site
         self.jobs = jobs
         self._machines = machines
@@ -120,6 +122,7 @@ class Deployed:
         self.free = free
         #: Transactions that met a conflict, of applications and of tasks.
         self.refused = refused
+        self.task_times = task_times
         self.set_of = np.arange(site.machines, dtype=np.int32) * site.sets // site.machines
 
     def machines_of(self, application: int, tag: str = "") -> NDArray[np.int32]:
@@ -191,11 +194,12 @@ def deploy(
     algorithm: str = "",
     *,
     period: int = 2,
+    interval: int = INTERVAL,
 ) -> Deployed:
     """Runs the point's algorithm, unless another is given, with `period` applications per interval."""
-    name, settings = engine_of(algorithm or str(point.parameters["algorithm"]))
-    apps = [_application(number, each, period) for number, each in enumerate(wanted)]
-    end = _BEGIN + (len(apps) // period + _ATTEMPTS + 3) * INTERVAL
+    name, settings = engine_of(algorithm or str(point.parameters["algorithm"]), interval)
+    apps = [_application(number, each, period, interval) for number, each in enumerate(wanted)]
+    end = _BEGIN + (len(apps) // period + _ATTEMPTS + 3) * interval
     tasks = merge(
         _running(site, point.seed),
         _arriving(site, point.seed, end),
@@ -216,14 +220,14 @@ def deploy(
     return _deployed(world, site, jobs)
 
 
-def engine_of(algorithm: str) -> tuple[str, dict[str, Any]]:
+def engine_of(algorithm: str, interval: int = INTERVAL) -> tuple[str, dict[str, Any]]:
     """The engine of an algorithm, and its settings."""
     both: dict[str, Any] = {"t_job": 1_000, "t_task": 100, "attempts": _ATTEMPTS}
     if algorithm == Yarn.name:
         return Yarn.name, {**both, "attempts": 1_000}
     both |= {
         "long_running": [KIND],
-        "interval": INTERVAL,
+        "interval": interval,
         "smallest": {"memory": SMALLEST * _UNIT},
     }
     if algorithm == "jkube-plain":
@@ -250,7 +254,9 @@ def _cell(site: Site) -> CellSpec:
     return CellSpec(machines=machines, groups=(GroupSpec(name=site.group, sets=tuple(names)),))
 
 
-def _application(number: int, wanted: WantedApplication, period: int) -> SimulatedJob:
+def _application(
+    number: int, wanted: WantedApplication, period: int, interval: int
+) -> SimulatedJob:
     groups = [
         group_with_truth(count, Resources(0, memory * _UNIT), tags=tuple(tags.split()))
         for tags, memory, count in wanted.roles
@@ -258,7 +264,7 @@ def _application(number: int, wanted: WantedApplication, period: int) -> Simulat
     return simulated_job(
         f"a{number}",
         *groups,
-        submit=_BEGIN + number // period * INTERVAL + 1_000 * (1 + number % period),
+        submit=_BEGIN + number // period * interval + 1_000 * (1 + number % period),
         kind=KIND,
         constraints=tuple(map(parse_constraint, wanted.constraints)),
     )
@@ -309,7 +315,19 @@ def _deployed(world: SimulatedWorld, site: Site, jobs: Sequence[SimulatedJob]) -
         [int(placed[number]) for number in numbers],
         free,
         _conflicts(world),
+        _task_times(world, jobs),
     )
+
+
+def _task_times(world: SimulatedWorld, jobs: Sequence[SimulatedJob]) -> NDArray[np.float64]:
+    """Of tasks that came between the first and the last application."""
+    submit, _, placed, _ = world.host.board.job_columns()
+    last = max((job.submit for job in jobs if job.kind == KIND), default=0)
+    numbers = [n for n, job in enumerate(jobs) if job.kind != KIND and _BEGIN <= job.submit <= last]
+    runs = np.array([jobs[n].truth[0].durations[0] for n in numbers], np.int64)
+    times = (placed[numbers] - submit[numbers] + runs) / MICROS_PER_SECOND
+    times[placed[numbers] < 0] = np.inf
+    return times
 
 
 def _conflicts(world: SimulatedWorld) -> int:

@@ -35,6 +35,9 @@ PAPERS_OWN: Final = ("ilp", *PLAIN, "jkube", "jkube++")
 BESIDE: Final = ("node-candidates", *FIRST_FIT, "jkube-plain", "kube-modern", "yarn")
 ALGORITHMS: Final = PAPERS_OWN + BESIDE
 SYSTEMS: Final = ("ilp", "jkube", "jkube++", "yarn")
+#: What grows with the number of applications per interval in figure 9c: how many come in 10 s, or the
+#: interval.
+LONGER: Final = ("queue", "interval")
 
 
 def plan(scale: str, figures: Sequence[str]) -> list[ExperimentPoint]:
@@ -73,7 +76,12 @@ def _cases(scale: str, figure: str) -> list[dict[str, Parameter]]:
         case "9c":
             periods = (1, 4) if is_smoke else (1, 2, 4, 8)
             chosen = few if is_smoke else ("ilp", "node-candidates-plain", "jkube", "jkube++")
-            return [{"algorithm": name, "period": period} for name in chosen for period in periods]
+            return [
+                {"algorithm": name, "period": period, "longer": longer}
+                for longer in LONGER
+                for name in (chosen if longer == "queue" else chosen[:2])
+                for period in periods
+            ]
         case "9d":
             apps = (2,) if is_smoke else (1, 2, 4, 6, 8, 10)
             return [

@@ -9,6 +9,7 @@ import numpy as np
 from argosy.model.random import Random
 from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.papers.medea.deployment import (
+    INTERVAL,
     Deployed,
     Site,
     WantedApplication,
@@ -63,8 +64,12 @@ def beside_tasks(point: ExperimentPoint) -> PointResult:
 
 
 def intervals(point: ExperimentPoint) -> PointResult:
-    """Figure 9c: families of ten, with the point's number of applications per interval."""
-    return _families(point, 10, int(point.parameters["period"]), "affinity")
+    """Figure 9c: families of ten, with the point's number of applications per interval. Either more of
+    them come in intervals of equal length, or intervals are longer by as much."""
+    period = int(point.parameters["period"])
+    is_longer = point.parameters["longer"] == "interval"
+    interval = period * INTERVAL if is_longer else INTERVAL
+    return _families(point, 10, period, "affinity", interval)
 
 
 def complexity(point: ExperimentPoint) -> PointResult:
@@ -85,7 +90,9 @@ def _judged(done: Deployed) -> PointResult:
     )
 
 
-def _families(point: ExperimentPoint, size: int, period: int, between: str) -> PointResult:
+def _families(
+    point: ExperimentPoint, size: int, period: int, between: str, interval: int = INTERVAL
+) -> PointResult:
     """HBase instances in families of `size`, whose members want something of each other; at most two
     workers of any instance are on a machine. Members arrive in random order, so a family arrives over
     many intervals."""
@@ -94,7 +101,7 @@ def _families(point: ExperimentPoint, size: int, period: int, between: str) -> P
     random = Random(point.seed).child("arrivals")
     arriving = np.argsort(random.integers(families * size, 2**30), kind="stable").tolist()
     wanted = [_member(number // size, number % size, size, between) for number in arriving]
-    return _judged(deploy(point, site, wanted, period=period))
+    return _judged(deploy(point, site, wanted, period=period, interval=interval))
 
 
 def _member(family: int, index: int, size: int, between: str) -> WantedApplication:

@@ -6,6 +6,7 @@ world       one run
 measures    what is measured there
 cluster     figures 2 to 4 and 9 to 11, of the cluster, and what the paper says of them
 simulated   figures 5 and 12 to 16, of the simulations, likewise
+batching    how placements are told (sections 4.1 and 6.2.3), beside figure 15
 """
 
 from __future__ import annotations

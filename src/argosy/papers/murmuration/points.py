@@ -22,7 +22,7 @@ SWEEPS: Final = {
     "12": ("12",),
     "13": ("13",),
     "14": ("14",),
-    "15": ("15",),
+    "15": ("15", "batching"),
     "16": ("16",),
 }
 #: Systems of figures 12 and 13; schedulers of the cluster experiments in figures 3, 9 and 10.
@@ -40,6 +40,14 @@ SIMULATED: Final = (
 #: remaining job.
 ORDERS: Final = ("murmuration-fcfs", "murmuration-srjf", "murmuration-sjf-stf")
 KUBES: Final = ("kube-30s", "kube-1s", "kube-none")
+#: How Kubernetes might do worse with a retry of 1 s: tasks that are ready again go to the end, as in its
+#: code; or failed attempts cost as much as its limit of 50 requests per second makes them.
+KUBE_READINGS: Final = ("kube-1s-ready", "kube-1s-costly")
+#: How placements are told, and how long a message takes to read: with as many schedulers as the smallest
+#: share of figure 15.
+TOLD: Final = ("task", "job", "1 s", "100 placements")
+READING: Final = 0.001
+SHARE: Final = 0.25
 SIZES: Final = (1_000, 5_000, 10_000, 15_000)
 DELAYS: Final = (0.1, 1.0, 10.0, 100.0)
 ERRORS: Final = (0.0, 0.15, 0.5)
@@ -90,7 +98,7 @@ def _cases(scale: str, name: str) -> list[dict[str, Parameter]]:
     pods, flood = _PODS[scale]
     match name:
         case "A":
-            systems = (*KUBES, "murmuration", "murmuration-sum")
+            systems = (*KUBES, "murmuration", "murmuration-sum", *KUBE_READINGS)
             return [{"pattern": "A", "pods": pods, "system": system} for system in systems]
         case "10":
             return [
@@ -124,12 +132,18 @@ def _simulations(scale: str, name: str) -> list[tuple[int, dict[str, Parameter]]
         case "14":
             return [(5_000, {**order, "error": error}) for order in orders for error in ERRORS]
         case "15":
-            shares = (0.25, 1.0) if scale == "smoke" else (0.25, 0.5, 1.0)
+            shares = (SHARE, 1.0) if scale == "smoke" else (SHARE, 0.5, 1.0)
             return [
                 (5_000, {**order, "schedulers": share, "delay": delay})
                 for order in orders
                 for share in shares
                 for delay in (0.0, *DELAYS)
+            ]
+        case "batching":
+            ways = [*((told, 0.0) for told in TOLD), ("task", READING), ("job", READING)]
+            return [
+                (5_000, {**orders[0], "schedulers": SHARE, "told": told, "reading": reading})
+                for told, reading in ways
             ]
     # The same share of arrivals as 10 s of 75.
     restart = 10.0 * _SIZES[scale][0] / 10_000

@@ -10,6 +10,7 @@ from typing import Final
 from argosy.papers.charts import Axis, Chart, Figure, Line, Mark
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings, Parameter
+from argosy.papers.murmuration import batching
 from argosy.papers.murmuration.points import DELAYS, ERRORS, ORDERS, SIMULATED
 from argosy.papers.murmuration.reading import (
     JCT,
@@ -278,6 +279,7 @@ def claims_15(found: Findings) -> Iterator[Claim]:
                 note=note,
             )
         yield from _more_schedulers(found, system, shares)
+    yield from batching.claims(found)
 
 
 def _more_schedulers(found: Findings, system: str, shares: Sequence[Parameter]) -> Iterator[Claim]:

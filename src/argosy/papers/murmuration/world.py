@@ -43,6 +43,8 @@ _SYSTEMS: Final[dict[str, tuple[str, dict[str, Any], MachineModel, int]]] = {
     "kube-30s": ("kube", {"retry": 30 * SECOND, **_KUBE}, MachineModel(), 1),
     "kube-1s": ("kube", {"retry": SECOND, **_KUBE}, MachineModel(), 1),
     "kube-none": ("kube", {"retry": 0, **_KUBE}, MachineModel(), 1),
+    "kube-1s-ready": ("kube", {"retry": SECOND, **_KUBE, "order": "ready"}, MachineModel(), 1),
+    "kube-1s-costly": ("kube", {"retry": SECOND, **_KUBE, "t_failed": 20_000}, MachineModel(), 1),
     "murmuration": ("murmuration", {"t_task": 5_000, **_PROTOTYPE}, MachineModel(), 10),
     "murmuration-sum": (
         "murmuration",
@@ -51,6 +53,13 @@ _SYSTEMS: Final[dict[str, tuple[str, dict[str, Any], MachineModel, int]]] = {
         10,
     ),
     "flood": ("murmuration", {"t_task": 5_000, **_PROTOTYPE}, MachineModel(), 10),
+}
+#: How schedulers of the simulations tell of placements.
+_TOLD: Final[dict[str, dict[str, Any]]] = {
+    "task": {"gossip": "task"},
+    "job": {"gossip": "job"},
+    "1 s": {"gossip": "batch", "batch_time": SECOND},
+    "100 placements": {"gossip": "batch", "batch_size": 100, "batch_time": 10 * SECOND},
 }
 
 
@@ -69,6 +78,9 @@ def _scenario(point: ExperimentPoint, jobs: tuple[SimulatedJob, ...]) -> Scenari
         settings["update_delay"] = int(float(told["delay"]) * SECOND)
     if "schedulers" in told:
         schedulers = max(2, int(float(told["schedulers"]) * int(told["machines"])))
+    if "told" in told:
+        settings |= _TOLD[str(told["told"])]
+        settings["t_update"] = int(float(told["reading"]) * SECOND)
     hop, faults = HOP, tuple[Fault, ...]()
     if "restart" in told:
         hop = 10 * HOP

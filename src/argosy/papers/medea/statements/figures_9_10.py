@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from argosy.papers.charts import Chart, Figure, Line, Mark
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings, Parameter
-from argosy.papers.medea.points import BESIDE, FIRST_FIT, PAPERS_OWN, PLAIN
+from argosy.papers.medea.points import BESIDE, FIRST_FIT, LONGER, PAPERS_OWN, PLAIN
 from argosy.papers.medea.statements.reading import along, chart, mean, shares
 from argosy.papers.medea.violations import BETWEEN, SMALL, SMALL_MACHINES, STEPS
 
@@ -193,25 +194,38 @@ def draw_9c(found: Findings) -> Figure:
         title="Constraint violations by applications per interval",
         caption=_CELL,
         note="Families of ten applications that want each other in one rack, in any order.",
-        panels=_both(found, "9c", "period", "applications per interval"),
+        panels=tuple(
+            panel
+            for longer, title in (("queue", "more arrivals: "), ("interval", "longer intervals: "))
+            for panel in _both(
+                found, "9c", "period", "applications per interval", title, longer=longer
+            )
+        ),
     )
 
 
 def claims_9c(found: Findings) -> Iterator[Claim]:
     periods = sorted(int(x) for x in found.values("9c", "period"))
-    for suffix, name in (("", "ilp"), ("-node-candidates", "node-candidates-plain")):
-        values = [mean(found, "9c", "violating", algorithm=name, period=p) for p in periods]
+    systems = (("", "ilp"), ("-node-candidates", "node-candidates-plain"))
+    for longer, (suffix, name) in product(LONGER, systems):
+        values = [
+            mean(found, "9c", "violating", algorithm=name, period=p, longer=longer) for p in periods
+        ]
         known = [value for value in values if value is not None]
         if len(known) < 2:
             continue
+        is_queue = longer == "queue"
         yield Claim(
-            id=f"medea-9c{suffix}",
+            id=f"medea-9c{suffix}" + ("" if is_queue else "-interval"),
             figure="9c",
             paper="with one application per interval there are violations; longer intervals have"
             f" fewer ({name})",
             here=", ".join(f"{p}: {100 * v:.1f} %" for p, v in zip(periods, known, strict=True)),
             tolerance="some with one, fewer with the most",
             holds=known[0] > 0 and known[-1] < known[0],
+            setup="more applications come in intervals of 10 s"
+            if is_queue
+            else "an application comes every 10 s, and intervals are longer",
         )
 
 
