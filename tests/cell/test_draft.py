@@ -135,10 +135,12 @@ class TestDraft:
         assert (left.tolist(), draft.claims().machines.tolist()) == ([], [1, 0])
 
 
-def found(**fields: object) -> Found:
-    base = {"asked": 1, "rule": Rule.BEST, "looked_at": 3, "feasible": 0, "ruled_out": {}}
+def found(ruled_out: dict[str, int] | None = None, **fields: object) -> Found:
+    base = {"asked": 1, "rule": Rule.BEST, "looked_at": 3, "feasible": 0}
     nowhere = {"machines": np.empty(0, np.int32), "versions": np.empty(0, np.uint32)}
-    return Found(**{**nowhere, **base, **fields})
+    counts = {"down": 0, "filtered": 0, **(ruled_out or {})}
+    reasons = {"reasons": tuple(counts), "counts": list(counts.values())}
+    return Found(**{**nowhere, **base, **reasons, **fields})
 
 
 class TestRemedies:

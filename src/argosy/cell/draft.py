@@ -29,6 +29,11 @@ def _alike(shape: int, count: int) -> ShapeArray:
     return shapes
 
 
+def claims_of(tasks: TaskArray, shape: int, found: Found) -> Claims:
+    """Claims for identical tasks, as many as machines were found."""
+    return Claims(tasks, found.machines, _alike(shape, len(tasks)), found.versions)
+
+
 def room_without(claims: Claims, view: View) -> NDArray[np.int64]:
     """What the claims would take, as a correction to the room that the view shows."""
     taken = np.zeros((view.machines, len(view.dimensions)), np.int64)
@@ -165,7 +170,7 @@ class Draft:
             return tasks
         is_all = count == len(tasks)
         mine = tasks if is_all else tasks[:count]
-        self._parts.append(Claims(mine, found.machines, _alike(shape, count), found.versions))
+        self._parts.append(claims_of(mine, shape, found))
         self.count += count
         return _NO_TASKS if is_all else tasks[count:]
 

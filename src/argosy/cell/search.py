@@ -41,8 +41,9 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     #: Machines examined, and those with room. Only first fit, if it finds all, counts a machine twice.
     looked_at: int
     feasible: int
-    #: Machines without room: by the first dimension lacking, ``filtered`` or ``down``. No zeros.
-    ruled_out: dict[str, int]
+    #: Reasons why machines have no room, and how many there are for each: see `ruled_out`.
+    reasons: tuple[str, ...]
+    counts: list[int]
     #: Only if fewer machines were found than asked for.
     nearest_miss: Refusal | None = None
     #: For the first placement, under a rule that ranks: its leftover or key, and the runner-up's.
@@ -62,6 +63,11 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_complete(self) -> bool:
         return len(self.machines) == self.asked
+
+    @property
+    def ruled_out(self) -> dict[str, int]:
+        """Machines without room: by the first dimension lacking, ``filtered`` or ``down``. No zeros."""
+        return {why: n for why, n in zip(self.reasons, self.counts, strict=True) if n}
 
     def explanation(self, rule: str = "", measure: Measure = "") -> Explanation:
         """`rule` is the engine's own name for how it chose, and `measure` what its keys count."""
@@ -91,11 +97,12 @@ class Found(msgspec.Struct, frozen=True, gc=False):
                     "or add a larger one"
                 )
             return f"free {amount} on the nearest machine, or ask for {amount} less"
-        if self.ruled_out.get(FILTERED):
+        ruled_out = self.ruled_out
+        if ruled_out.get(FILTERED):
             wanted = ", ".join(f"{key}={value}" for key, value in self.requires.items())
             named = f" ({wanted})" if wanted else ""
             return f"relax the task's machine requirements{named}, or add a machine that meets them"
-        if self.ruled_out.get(DOWN):
+        if ruled_out.get(DOWN):
             return "bring back a machine that is gone or draining"
         return "add a machine"
 

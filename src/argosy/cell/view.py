@@ -324,12 +324,9 @@ class View:
             ) from None
         known = self._known
         names = known.ruled_out
-        reasons: dict[str, int] = {}
-        if looked_at > feasible:
-            if len(ruled_out) > len(names):
-                names = (*names, self.unknown_resource(shape) or "")
-            reasons = {name: n for name, n in zip(names, ruled_out, strict=True) if n}
-        found = machines, versions, count, rule, looked_at, feasible, reasons
+        if len(ruled_out) > len(names):
+            names = (*names, self.unknown_resource(shape) or "")
+        found = machines, versions, count, rule, looked_at, feasible, names, ruled_out
         if nearest is None and scores is None:
             return Found(*found)
         near, could_fit = None, False

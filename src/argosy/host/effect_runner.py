@@ -183,28 +183,27 @@ class EffectRunner:
         delay = self._hop
         if delay < 0:
             delay = self._links.reliable_delay(scheduler.name, agent_of(effect.cluster), now)
-        if delay == 0 and self._is_alone and self._may_go_on():
-            self._go_on(self._arrive_commit, scheduler, effect, now)
-            return
-        self._host.request(now + delay, scheduler, self._arrive_commit, effect)
+        is_next = delay == 0 and self._is_alone
+        if not (is_next and self._goes_on(self._arrive_commit, scheduler, effect, now)):
+            self._host.request(now + delay, scheduler, self._arrive_commit, effect)
 
-    def _may_go_on(self) -> bool:
-        """Whether what is to happen now, and would come next anyway, may happen without a detour over
-        the clock. Only so often in a row, because each time is a call within a call."""
-        return self._detours_saved < _MOST_SAVED and self._runtime.pass_turn()
-
-    def _go_on(
+    def _goes_on(
         self,
         action: Callable[[Scheduler, Any, int], None],
         scheduler: Scheduler,
         what: Any,
         now: int,
-    ) -> None:
+    ) -> bool:
+        """What is to happen now happens without a detour over the clock, if it would come next anyway.
+        Only so often in a row, because each time is a call within a call. Returns whether it did."""
+        if self._detours_saved >= _MOST_SAVED or not self._runtime.pass_turn():
+            return False
         self._detours_saved += 1
         try:
             action(scheduler, what, now)
         finally:
             self._detours_saved -= 1
+        return True
 
     def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
         if effect.pipeline is not None:
@@ -217,9 +216,7 @@ class EffectRunner:
         if delay < 0:
             delay = self._links.reliable_delay(agent_of(effect.cluster), scheduler.name, now)
         event = Committed(effect.token, outcome)
-        if delay == 0 and self._may_go_on():
-            self._go_on(self._host.handle, scheduler, event, now)
-        else:
+        if not (delay == 0 and self._goes_on(self._host.handle, scheduler, event, now)):
             self._host.post(now + delay, scheduler, event)
 
     def _commit_claims(self, scheduler: Scheduler, effect: Commit, now: int) -> Outcome | None:

@@ -375,10 +375,11 @@ class Host:
     def groups_of(self, job: Job) -> list[tuple[int, int, int]]:
         """The count, shape and estimate of each group of tasks."""
         shape, precedence = self.cell.shape, job.precedence
-        return [
-            (group.count, shape(group.request, group.tags, precedence), group.estimate or 0)
-            for group in job.groups
-        ]
+        facts = []
+        for group in job.groups:
+            number = shape(group.request, group.tags, precedence)
+            facts.append((group.count, number, group.estimate or 0))
+        return facts
 
     def restore(self, job: Job, state: JobState) -> Restored:
         """Takes over a job of an earlier host. All are restored before the clock moves."""

@@ -152,14 +152,16 @@ class JobTable:
         if job.gang:
             self.gangs.append(number)
         # Without a call for each column, because this happens once per job.
-        self.names.text += job.id.encode()
-        self.names.ends.append(len(self.names.text))
-        self.kinds.rows.append(self.kinds.codes[job.kind])
-        self.owners.rows.append(self.owners.codes[job.owner])
-        self.counts.append(job.tasks)
-        self.is_endless.append(_runs_until_stopped(job))
-        (group, *others), request = job.groups, job.groups[0].request
-        if others or job.gang or job.constraints or group.requires or request.extras:
+        names, kinds, owners = self.names, self.kinds, self.owners
+        names.text += job.id.encode()
+        names.ends.append(len(names.text))
+        kinds.rows.append(kinds.codes[job.kind])
+        owners.rows.append(owners.codes[job.owner])
+        group, is_mixed = job.groups[0], len(job.groups) > 1
+        self.counts.append(job.tasks if is_mixed else group.count)
+        self.is_endless.append(_runs_until_stopped(job) if is_mixed else group.endless)
+        request = group.request
+        if is_mixed or job.gang or job.constraints or group.requires or request.extras:
             code = self.demand_codes[demand_of(job)]
         else:
             code = self._plain_codes[request.cpu, request.memory]

@@ -59,6 +59,8 @@ class Omega(SerialScheduler):
         assert isinstance(settings, OmegaSettings)
         super().__init__(settings, context)
         self._settings = settings
+        is_divided = bool(settings.spread) or settings.regions > 1
+        self._searches_all = not is_divided and self._leaves_as_is(Omega)
         #: The terms of jobs that neither starve nor are gangs.
         self._usual_terms = CommitTerms(
             atomic=settings.transaction == "atomic",
@@ -111,7 +113,9 @@ class Omega(SerialScheduler):
         return (Commit(_WANTS, Transaction(self._context.name, wants=wants)),)
 
     def _begin(self, view: View) -> Sequence[Effect]:
-        if self._fair is not None and self._queue:
+        if self._fair is None:
+            return super()._begin(view)
+        if self._queue:
             self._share = self._fair.share(view, self._now)
             if self._share.is_reached:
                 self._deciding = None

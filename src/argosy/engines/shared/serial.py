@@ -18,6 +18,7 @@ from msgspec import Meta, structs
 from numpy.typing import NDArray
 
 from argosy.cell import Bitmap, Draft, Found, Rule, View
+from argosy.cell.draft import claims_of
 from argosy.engines.api import Context, Settings
 from argosy.engines.shared.failure_domains import over_domains
 from argosy.engines.shared.gangs import explain_gang
@@ -43,6 +44,12 @@ from argosy.model.units import Micros
 
 _LIMITS: Final = frozenset(map(int, LIMITS))
 RULES: Final = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rule.WORST}
+
+
+#: Methods of `SerialScheduler` that say where tasks may go and where they should.
+WHERE: Final = ("machines", "near", "preferred", "reserved", "tags", "visits")
+_NO_TASKS: Final[TaskArray] = np.empty(0, np.int64)
+_NO_TASKS.flags.writeable = False
 
 
 class KindTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -142,6 +149,12 @@ class SerialScheduler:
         #: Whether the claims are on their way, and what was withdrawn since.
         self._is_committing = False
         self._withdrawals: list[Withdrawal] = []
+        #: Whether all machines are searched alike, so that `WHERE` need not be asked for every job.
+        self._searches_all = not settings.spread and self._leaves_as_is(SerialScheduler)
+
+    def _leaves_as_is(self, known: type[SerialScheduler]) -> bool:
+        """Whether no subclass of `known` overrides a method that says where tasks may go."""
+        return all(getattr(type(self), name) is getattr(known, name) for name in WHERE)
 
     def decision_time(self, work: PendingJob) -> int:
         return self._serial.t_job + self._serial.t_task * len(work.tasks)
@@ -198,7 +211,7 @@ class SerialScheduler:
             case DecisionDue():
                 return self._decided(now, view) if event.token == self._decision else ()
             case Committed():
-                is_mine = self._claims_of(event.token) is not None
+                is_mine = event.token == self._decision and self._claims is not None
                 return self._committed(event.outcome, now, view) if is_mine else ()
             case JobSubmitted():
                 return self._accept(PendingJob(event.job, event.number, event.tasks), view)
@@ -269,9 +282,43 @@ class SerialScheduler:
         return (Think(self.decision_time(work), self._decision, work.number),)
 
     def _choose(self, work: PendingJob, view: View) -> Claims | None:
+        precedence, part = self.precedence(work, view), self.part(work, view)
+        groups, group = work.job.groups, work.job.groups[0]
+        is_picky = len(groups) > 1 or group.requires or group.wishes or self._terms.preempt
+        if self._searches_all and not is_picky and len(part):
+            return self._choose_anywhere(work, part, group, precedence, view)
+        return self._choose_by_group(work, part, precedence, view)
+
+    def _choose_anywhere(
+        self, work: PendingJob, part: TaskArray, group: TaskGroup, precedence: int, view: View
+    ) -> Claims | None:
+        """Identical tasks that may go to any machine, as most do: a single search."""
+        shape = view.shape(group.request, group.tags, precedence)
+        found = view.find(shape, len(part), self._rule, self._context.random)
+        count, keeps = len(found.machines), self._context.keeps_explanations
+        seen = found.explanation(self.rule_title) if keeps or count < len(part) else None
+        self._explanation = seen if keeps else None
+        if count == len(work.tasks):
+            self._explains, self._unplaced = [], _NO_TASKS
+            return self._by_claims(claims_of(work.tasks, shape, found), view)
+        self._explains = [] if seen is None or count == len(part) else [Explain(part[count:], seen)]
+        self._unplaced = work.tasks[count:]
+        if self._terms.atomic and count:
+            self._explains = explain_gang(work.job, work.tasks, self._explains, count)
+            return None
+        return self._by_claims(claims_of(part[:count], shape, found), view) if count else None
+
+    def _by_claims(self, claims: Claims, view: View) -> Claims:
+        """With the versions that the terms ask for."""
+        if not self._terms.by_claims:
+            return claims
+        return structs.replace(claims, versions=view.sequences(claims.machines))
+
+    def _choose_by_group(
+        self, work: PendingJob, part: TaskArray, precedence: int, view: View
+    ) -> Claims | None:
         draft = Draft(view, self.reserved(view), self.visits(view))
         terms, within = self._terms, self.machines(view)
-        precedence, part = self.precedence(work, view), self.part(work, view)
         seen: list[Found] = []
         self._explains = []
         self._explanation = None
@@ -305,12 +352,7 @@ class SerialScheduler:
         if terms.atomic and draft.count and len(self._unplaced):
             self._explains = explain_gang(work.job, work.tasks, self._explains, draft.count)
             return None
-        if not draft.count:
-            return None
-        claims = draft.claims()
-        if terms.by_claims:
-            return structs.replace(claims, versions=view.sequences(claims.machines))
-        return claims
+        return self._by_claims(draft.claims(), view) if draft.count else None
 
     def _decided(self, now: int, view: View) -> Sequence[Effect]:
         work = self._deciding
@@ -363,10 +405,12 @@ class SerialScheduler:
         """Ends the attempt: puts back what is left of the job, then starts with the next."""
         work = self._deciding
         assert work is not None
+        self._claims = None
+        if not len(work.tasks) and not self._explains:
+            return self._begin(view)
         effects: list[Effect] = list(self._explains)
         if len(work.tasks):
             effects.extend(self._put_back(work, now, should_wait=should_wait))
-        self._claims = None
         effects.extend(self._begin(view))
         return effects
 
