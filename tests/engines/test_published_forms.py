@@ -162,7 +162,14 @@ PUBLISHED: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "murmuration-fcfs": ({"as_published": True, "order": "fcfs"}, {"start_delay": 1_000}, 10),
     "murmuration-srjf": ({"as_published": True, "order": "shortest-job"}, SHORTEST, 10),
     "mesos-simulator": (
-        {"refuse": 0, "uses": "queue", "rest": 1_000_000, "attempts_in_vain": 100},
+        {
+            "refuse": 0,
+            "uses": "queue-at-once",
+            "gather": 1_000_000,
+            "least_cores": 100,
+            "rest": 1_000_000,
+            "attempts_in_vain": 100,
+        },
         {},
         1,
     ),

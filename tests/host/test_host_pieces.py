@@ -62,6 +62,19 @@ def test_a_decision_that_is_aborted_counts_as_far_as_it_came() -> None:
     assert busy.by_day(40) == [8 / 40]
 
 
+def test_decisions_that_overlap_count_each_as_far_as_they_came() -> None:
+    busy = BusyTime()
+    busy.think(0, 10)
+    busy.think(2, 20)
+    busy.think(4, 4)
+    assert [busy.total(now) for now in (5, 8, 10, 22, 30)] == [9, 18, 22, 34, 34]
+    assert busy.by_day(5) == [9 / 5]
+    assert busy.by_day(40) == [34 / 40]
+    busy.stop(5)
+    assert busy.total(30) == 9
+    assert busy.by_day(9) == [1.0]
+
+
 def test_a_decision_over_midnight_counts_for_both_days() -> None:
     busy = BusyTime()
     busy.think(DAY - 6, 10)

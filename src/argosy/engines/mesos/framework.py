@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -154,20 +155,22 @@ class Framework:
         refused: NDArray[np.bool_] = self._until > now
         return refused & ~(available > self._declined).any(axis=1)
 
-    def decline(self, now: int, used: MachineArray, *, is_limited: bool) -> None:
-        """Some tasks found no place in the offer, or the framework is at its limit: what was of no use
-        is refused for a while, unless a job that was never tried may have use for it."""
-        if not self._refuse or self.offer is None or not (len(self.unplaced) or is_limited):
+    def decline(
+        self, offer: NDArray[np.int64] | None, used: MachineArray, now: int, *, is_short: bool
+    ) -> None:
+        """If an offer was too small, or the framework is at its limit, what was of no use is refused for
+        a while, unless a job that was never tried may have use for it."""
+        if not self._refuse or offer is None or not is_short:
             return
         if not self._failed_first and any(not work.attempts for work in self.queue):
             return
-        if len(self._until) != len(self.offer):
-            self._until = np.zeros(len(self.offer), np.int64)
-            self._declined = np.zeros_like(self.offer)
-        unused: NDArray[np.bool_] = np.asarray(self.offer.any(axis=1))
+        if len(self._until) != len(offer):
+            self._until = np.zeros(len(offer), np.int64)
+            self._declined = np.zeros_like(offer)
+        unused: NDArray[np.bool_] = np.asarray(offer.any(axis=1))
         unused[used] = False
         self._until[unused] = now + self._refuse
-        self._declined[unused] = self.offer[unused]
+        self._declined[unused] = offer[unused]
 
     def put_back(self, work: HoardedJob) -> list[Explain]:
         """Queues a job with tasks that have no machine. If it is tried again before all others, those
@@ -185,10 +188,11 @@ class Framework:
         self.queue.appendleft(work)
         return [Explain(each.tasks, told) for each in others]
 
-    def let_rest(self, work: HoardedJob, until: int) -> WakeMe:
-        work.rests_until = until
-        self.resting.append(work)
-        return WakeMe(until, "rest")
+    def let_rest(self, works: Sequence[HoardedJob], until: int) -> list[WakeMe]:
+        for work in works:
+            work.rests_until = until
+        self.resting.extend(works)
+        return [WakeMe(until, "rest")] if works else []
 
     def end_rests(self, now: int) -> None:
         while self.resting and self.resting[0].rests_until <= now:

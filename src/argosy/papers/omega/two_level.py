@@ -99,8 +99,9 @@ def claims_7(found: Findings) -> Iterator[Claim]:
             tolerance="more at the longest t_job(service) than at the shortest, on some cluster",
             holds=any(b > a for a, b in ends.values()),
             setup="as the published simulator",
-            note="a framework goes through its queue with each offer, queues what failed again after "
-            "1 s, and abandons a job after 100 attempts of which none placed a task",
+            note="offers are made once a second if 100 cores are free, also to a framework that still "
+            "decides; it goes through its queue with each, queues what failed again after 1 s, and "
+            "abandons a job after 100 attempts of which none placed a task",
         )
     if not found.has("5b"):
         return
