@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from application_runs import run, service, where
 from msgspec import structs
@@ -12,12 +13,13 @@ from argosy.engines.families.lra.manager import ConstraintManager
 from argosy.model.constraints.text import format_constraint, parse_constraint
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job, TaskGroup
+from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     MachineRelabel,
 )
 from argosy.model.truth import group_with_truth, simulated_job
-from argosy.solvers.placement import Family, PlacementState
+from argosy.solvers.placement import ContainerKind, Family, PlacementState, place
 from argosy.testing.builders import SECOND, cell, job
 
 
@@ -76,6 +78,36 @@ def test_what_contradicts_the_operator_weighs_no_more_than_the_operators_constra
     with pytest.raises(ModelError, match="can never hold"):
         manager.submit(2, Job("k", (group,), constraints=(
             parse_constraint("spark -> not {spark, 0, inf} in rack"),)))  # fmt: skip
+
+
+@pytest.mark.parametrize(("application", "count"), [("appID:shop/web", 1), ("", 3)])
+def test_what_all_jobs_of_an_application_ask_for_counts_once(application: str, count: int) -> None:
+    ledger = PlacementState(4, {"rack": Family.of("rack", [[0], [0], [1], [1]], 2)})
+    manager = ConstraintManager(ledger)
+    tags = ("web", application) if application else ("web",)
+    group, apart = TaskGroup(1, Resources(1), tags=tags), "web -> {web, 0, 0} in rack"
+    jobs = [Job(f"pod-{n}", (group,), constraints=(parse_constraint(apart),)) for n in range(3)]
+    for number, each in enumerate(jobs):
+        manager.submit(number, each)
+    assert [format_constraint(c) for c in manager.everything()] == [apart] * count
+    assert _extent(ledger) == count
+    # It stays as long as one of them does, whichever that is.
+    manager.withdraw(0)
+    manager.withdraw(2)
+    assert [format_constraint(c) for c in manager.everything()] == [apart]
+    assert _extent(ledger) == 1
+    manager.withdraw(1)
+    assert manager.is_idle
+    assert _extent(ledger) == 0
+
+
+def _extent(ledger: PlacementState) -> float:
+    """What it costs to start two web containers in one rack."""
+    kinds = [ContainerKind(0, frozenset({"web"}), np.array([1]), 2)]
+    room = np.array([[2], [0], [0], [0]], np.int64)
+    problem = ledger.problem(room, room, kinds, (1,))
+    answer = place(problem, "serial", Random(1))
+    return answer.worth.violation / 2
 
 
 def test_an_operator_that_says_several_things_at_once_overrides_with_each() -> None:

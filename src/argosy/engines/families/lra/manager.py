@@ -1,20 +1,22 @@
 """The constraint manager: all active constraints, validated on submission.
 
 Constraints of the operator are there from the beginning, or come with a job of an owner who counts as
-operator and go when it is over; those of an application come with it and go
-when its last container has ended. Where they contradict the operator's, `overrides` says what becomes
-of them.
+operator and go when it is over; those of an application come with it and go when its last container has
+ended. If several jobs are one application, because their containers carry its `appID:` tag as pods of
+one controller do, what several of them ask for counts once. Where they contradict the operator's,
+`overrides` says what becomes of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from argosy.engines.api import RunFacts, SettingMismatch
 from argosy.engines.families.lra.overrides import Overrides
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.lint import Surroundings, unsound
-from argosy.model.constraints.parts import conjuncts, of_job
+from argosy.model.constraints.parts import APP, conjuncts, of_job
 from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
@@ -47,6 +49,8 @@ class ConstraintManager:
         self._overrides = Overrides(self.operator, ledger.families)
         #: Active constraints per application number.
         self._active: dict[int, tuple[Constraint, ...]] = {}
+        #: How many jobs of an application ask for a constraint; the ledger has it once.
+        self._asking: Counter[tuple[str, Constraint]] = Counter()
         self._require_sound(self.operator)
         self.operator_seen = tuple(self._seen(self.operator))
         #: Number of active hard constraints.
@@ -62,21 +66,21 @@ class ConstraintManager:
         own = of_job(job.id, job.constraints)
         self._require_sound(own)
         is_operator = job.owner in self._operators
-        self._activate(number, own if is_operator else self._overrides.settled(own))
+        self._activate(number, job, own if is_operator else self._overrides.settled(own))
         self._jobs[number] = job
         if is_operator:
             self._settle_again()
 
-    def _activate(self, number: int, settled: Sequence[Constraint]) -> None:
-        seen = tuple(self._seen(settled))
+    def _activate(self, number: int, job: Job, settled: Sequence[Constraint]) -> None:
+        seen, application = tuple(self._seen(settled)), _application(job)
         added: list[Constraint] = []
         try:
             for constraint in seen:
-                self._ledger.add(constraint)
+                self._add(application, constraint)
                 added.append(constraint)
         except ModelError:
             for constraint in added:
-                self._ledger.remove(constraint)
+                self._remove(application, constraint)
             raise
         self._active[number] = seen
         self._hard += sum(constraint.hard for constraint in seen)
@@ -89,8 +93,19 @@ class ConstraintManager:
 
     def _deactivate(self, number: int) -> None:
         for constraint in self._active.pop(number, ()):
-            self._ledger.remove(constraint)
+            self._remove(_application(self._jobs[number]), constraint)
             self._hard -= constraint.hard
+
+    def _add(self, application: str, constraint: Constraint) -> None:
+        if not self._asking[application, constraint]:
+            self._ledger.add(constraint)
+        self._asking[application, constraint] += bool(application)
+
+    def _remove(self, application: str, constraint: Constraint) -> None:
+        self._asking[application, constraint] -= bool(application)
+        if not self._asking[application, constraint]:
+            del self._asking[application, constraint]
+            self._ledger.remove(constraint)
 
     def _settle_again(self) -> None:
         """The operator's constraints have changed, and with them what they override."""
@@ -105,7 +120,7 @@ class ConstraintManager:
             if job.owner not in self._operators:
                 own = of_job(job.id, job.constraints)
                 self._deactivate(number)
-                self._activate(number, self._overrides.settled(own))
+                self._activate(number, job, self._overrides.settled(own))
 
     def active(self, number: int) -> tuple[Constraint, ...]:
         return self._active.get(number, ())
@@ -125,7 +140,17 @@ class ConstraintManager:
 
     def everything(self) -> list[Constraint]:
         """All active constraints: the operator's, then each application's."""
-        return [*self.operator_seen, *(c for own in self._active.values() for c in own)]
+        return [*self.operator_seen, *self._of_applications()]
+
+    def _of_applications(self) -> Iterator[Constraint]:
+        told: set[tuple[str, Constraint]] = set()
+        for number, own in self._active.items():
+            application = _application(self._jobs[number])
+            for constraint in own:
+                if (application, constraint) not in told:
+                    yield constraint
+                if application:
+                    told.add((application, constraint))
 
     def _seen(self, constraints: Iterable[Constraint]) -> Iterable[Constraint]:
         for constraint in constraints:
@@ -137,6 +162,12 @@ class ConstraintManager:
         if (finding := unsound(constraints, self._around)) is not None:
             text = format_constraint(constraints[finding.constraint])
             raise ModelError(f"'{text}': {finding.problem}")
+
+
+def _application(job: Job) -> str:
+    """The tag of the application that a job is part of; empty if it is one by itself."""
+    tags = (tag for group in job.groups for tag in group.tags if tag.startswith(APP))
+    return next(tags, "")
 
 
 def not_simple(
