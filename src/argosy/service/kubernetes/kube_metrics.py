@@ -155,17 +155,24 @@ class KubernetesMetrics:
                 for (resource, cause), count in sorted(self._restarts.items())
             },
         )
+        # Two kinds of pod groups have one name.
+        relists: Counter[str] = Counter()
+        lags: dict[str, float] = {}
+        for each in watches.all:
+            resource = label("resource", each.kind.plural)
+            relists[resource] += each.relists
+            lags[resource] = max(each.lag, lags.get(resource, 0.0))
         yield from metric(
             "kubernetes_watch_relists_total",
             "counter",
             "How often all objects were read again.",
-            {label("resource", each.kind.plural): each.relists for each in watches.all},
+            relists,
         )
         yield from metric(
             "kubernetes_watch_lag_seconds",
             "gauge",
             "For how long changes may have been missed; 0 while a watch is connected.",
-            {label("resource", each.kind.plural): each.lag for each in watches.all},
+            lags,
         )
 
 
