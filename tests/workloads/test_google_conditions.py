@@ -1,8 +1,18 @@
 """Conditions of the trace of 2011 on machines."""
 
 import pytest
-from test_google import constraint, simple_jobs, simple_tasks, trace_2011, write
+from test_google import (
+    SUBMIT,
+    constraint,
+    simple_jobs,
+    simple_tasks,
+    task_event,
+    trace_2011,
+    write,
+)
 
+from argosy.engines.api import supports_constraint
+from argosy.engines.registry import ENGINES
 from argosy.workloads import google2011
 
 
@@ -33,3 +43,15 @@ def test_machines_of_2011_have_an_attribute_for_each_condition_they_satisfy(
     (machine,) = google2011.machines(tmp_path)
     assert {name for name, value in machine.attributes.items() if value == "yes"} == satisfied
     assert set(attributes) <= set(machine.attributes)
+
+
+@pytest.mark.parametrize("engine", ["omega", "medea", "kube"])
+def test_engines_follow_the_restriction_to_different_machines(tmp_path, engine):
+    tasks = simple_tasks(1)
+    tasks[0] = task_event(700, 1, 0, SUBMIT, apart="1")
+    trace_2011(tmp_path, simple_jobs(1), tasks)
+    [read] = google2011.jobs(tmp_path)
+    [apart] = read.job.constraints
+    # A node group that every cell has.
+    assert apart.rule.group == "machine"
+    assert supports_constraint(ENGINES[engine], apart) == (engine != "kube")

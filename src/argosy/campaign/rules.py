@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Final
 
 from argosy.campaign.recount import CampaignRule, CountedMachine, Recount, Start, Where, total
-from argosy.engines.api import Engine, supports_constraint
+from argosy.engines.api import Engine, supports_constraint, supports_some_constraints
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.meaning import Container, Meaning
 from argosy.model.constraints.parts import container_tags, of_job
@@ -174,7 +174,7 @@ class HardConstraintsAreKept(CampaignRule):
     def __init__(self, recount: Recount) -> None:
         super().__init__(recount)
         engines = list(recount.engines.values())
-        self._is_judged = len(engines) == 1 and engines[0].capabilities.constraints
+        self._is_judged = len(engines) == 1 and supports_some_constraints(engines[0])
         self._engine = engines[0]
         self._meaning = Meaning(recount.scenario.cell.machines)
         self._operator = recount.scenario.cell.constraints

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from argosy.cell.bitmaps import Bitmap
+from argosy.cell.bitmaps import Bitmap, to_bitmap
 from argosy.cell.search import Found, Rule
 from argosy.cell.view import View
 from argosy.model.random import Random
@@ -64,6 +64,7 @@ class Draft:
         self._adjust = adjust
         self._parts: list[Claims] = []
         self._unplaced: list[TaskArray] = []
+        self._is_apart = False
         #: Claims so far.
         self.count = 0
 
@@ -78,13 +79,16 @@ class Draft:
         within: Bitmap | None = None,
         prefer: Iterable[tuple[Bitmap, int]] = (),
         preempt_below: int | None = None,
+        apart: bool = False,
     ) -> tuple[Found, TaskArray]:
         """Chooses machines for `tasks`, all of one shape; returns the tasks that found none.
 
         Each pair in `prefer` is a set of machines to try first, and the most tasks it may take. With
         `preempt_below`, tasks that find no free room may use what claims of lower precedence hold, first
-        where the fewest of them would have to go.
+        where the fewest of them would have to go. With `apart`, each task gets a machine that no other
+        task of the draft has.
         """
+        self._is_apart = apart
         if requires:
             having = self._view.where(requires)
             within = having if within is None else within & having
@@ -92,15 +96,17 @@ class Draft:
         for bitmap, most in prefer:
             if not len(left):
                 break
-            chosen = bitmap if within is None else bitmap & within
+            chosen = self._still(bitmap if within is None else bitmap & within)
             found = self._find(shape, min(most, len(left)), rule, random, chosen, self._taken())
             left = self._add(left, shape, found)
         if len(left) or not len(tasks):
             adjust = self._taken() if self._parts else self._adjust
-            found = self._find(shape, len(left), rule, random, within, adjust)
+            found = self._find(shape, len(left), rule, random, self._still(within), adjust)
             left = self._add(left, shape, found)
         if preempt_below is not None and len(left):
-            found, left = self._preempt(left, shape, rule, random, within, preempt_below)
+            found, left = self._preempt(
+                left, shape, rule, random, self._still(within), preempt_below
+            )
         self._unplaced.append(left)
         if requires:
             found = structs.replace(found, requires=dict(requires))
@@ -117,7 +123,7 @@ class Draft:
     ) -> tuple[Found, TaskArray]:
         view, adjust = self._view, self._taken()
         if not view.may_evict(below):
-            found = view.find(shape, len(tasks), rule, random, within=within, adjust=adjust)
+            found = self._find(shape, len(tasks), rule, random, within, adjust)
         else:
             room = view.evictable(below)
             if adjust is not None:
@@ -133,6 +139,7 @@ class Draft:
                 within=within,
                 keys=victims,
                 step=victims,
+                per_machine=self._per_machine,
                 adjust=room,
             )
             found = structs.replace(found, preempts=True)
@@ -148,7 +155,15 @@ class Draft:
         adjust: NDArray[np.int64] | None,
     ) -> Found:
         if self._visits is None:
-            return self._view.find(shape, count, rule, random, within=within, adjust=adjust)
+            return self._view.find(
+                shape,
+                count,
+                rule,
+                random,
+                within=within,
+                per_machine=self._per_machine,
+                adjust=adjust,
+            )
         step = self._view.machines
         found = self._view.find(
             shape,
@@ -158,10 +173,26 @@ class Draft:
             within=within,
             keys=self._visits,
             step=step,
+            per_machine=self._per_machine,
             adjust=adjust,
         )
         np.add.at(self._visits, found.machines, step)
         return found
+
+    @property
+    def _per_machine(self) -> int:
+        """The most tasks that one search may put on a machine; 0: any number."""
+        return 1 if self._is_apart else 0
+
+    def _still(self, within: Bitmap | None) -> Bitmap | None:
+        """The machines that tasks may still go to, if they are to be apart."""
+        if not self._is_apart or not self._parts:
+            return within
+        is_unused = np.ones(self._view.machines, np.bool_)
+        for part in self._parts:
+            is_unused[part.machines] = False
+        unused = to_bitmap(is_unused)
+        return unused if within is None else unused & within
 
     def _add(self, tasks: TaskArray, shape: int, found: Found) -> TaskArray:
         """Adds what was found for the first of `tasks`; returns the others."""

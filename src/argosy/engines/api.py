@@ -150,8 +150,8 @@ class DeliberatesInPlace(Protocol):
 
 @runtime_checkable
 class SupportsSomeConstraints(Protocol):
-    """Optional, with `Capabilities.constraints`: which constraints the engine follows. It ignores the
-    others."""
+    """Optional: which constraints the engine follows. It ignores the others. Without
+    `Capabilities.constraints`, it follows only those that are about one job."""
 
     @classmethod
     def supports(cls, constraint: Constraint) -> bool: ...
@@ -163,6 +163,11 @@ def supports_constraint(engine: type[Engine], constraint: Constraint) -> bool:
     if isinstance(known, SupportsSomeConstraints):
         return known.supports(constraint)
     return engine.capabilities.constraints
+
+
+def supports_some_constraints(engine: type[Engine]) -> bool:
+    known: object = engine
+    return engine.capabilities.constraints or isinstance(known, SupportsSomeConstraints)
 
 
 @runtime_checkable

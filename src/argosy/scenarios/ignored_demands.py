@@ -48,11 +48,12 @@ def ignored_demands(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> 
         if gangs and not can.gang:
             asks = "1 job asks" if gangs == 1 else f"{gangs:,} jobs ask"
             found.append(IgnoredDemand(name, GANGS, f"{asks} for one"))
-        constrained = sum(bool(job.constraints) for job in mine)
-        if constrained and not can.constraints:
-            found.append(IgnoredDemand(name, CONSTRAINTS, f"{_have(constrained)} some"))
-        if can.constraints and (odd := _unsupported(engines[name], mine)):
-            found.append(IgnoredDemand(name, SOME_CONSTRAINTS, f"{_have(odd)} such"))
+        if odd := _unsupported(engines[name], mine):
+            constrained = sum(bool(job.constraints) for job in mine)
+            if odd == constrained and not can.constraints:
+                found.append(IgnoredDemand(name, CONSTRAINTS, f"{_have(odd)} some"))
+            else:
+                found.append(IgnoredDemand(name, SOME_CONSTRAINTS, f"{_have(odd)} such"))
         if not can.transactions and entry.limits != SchedulerLimits():
             why = "it makes no transactions"
             found.append(IgnoredDemand(name, f"the limits of {entry.name}", why))

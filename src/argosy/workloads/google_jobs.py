@@ -35,7 +35,7 @@ TRACE_START: Final = 600_000_000
 LARGEST_MACHINE: Final = Resources(cpu=64_000, memory=256 << 30)
 #: No two tasks of a job are on one machine.
 APART: Final = msgspec.structs.replace(
-    parse_constraint("appID:self -> {appID:self, 0, 0} in node"), hard=True
+    parse_constraint("appID:self -> {appID:self, 0, 0} in machine"), hard=True
 )
 
 

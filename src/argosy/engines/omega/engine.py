@@ -11,6 +11,8 @@ from argosy.cell import Bitmap, View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.omega.fairness import CurrentShare, FairShare
 from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialScheduler, SerialSettings
+from argosy.model.constraints import Constraint
+from argosy.model.constraints.parts import APP, SELF, apart_tag, app_tag
 from argosy.model.effects import Abandon, Commit, Effect, Explain, WakeMe
 from argosy.model.events import Committed, Event, JobSubmitted, TasksLost, TimerFired
 from argosy.model.explanations import Explanation
@@ -154,6 +156,16 @@ class Omega(SerialScheduler):
             self._told.add(work.number)
             effects.append(self._explained(work, work.tasks, share, view))
         return effects
+
+    @classmethod
+    def supports(cls, constraint: Constraint) -> bool:
+        """Only that the tasks of a job are on different machines."""
+        tag = apart_tag(constraint)
+        return tag is not None and tag.startswith(APP)
+
+    def apart(self, job: Job) -> str:
+        own = app_tag(job.id)
+        return own if any(apart_tag(each) in (SELF, own) for each in job.constraints) else ""
 
     def withdrawn(self, job: Job, tasks: TaskArray) -> None:
         if self._fair is not None:

@@ -198,6 +198,10 @@ class SerialScheduler:
         """The tags of the group's containers."""
         return group.tags
 
+    def apart(self, job: Job) -> str:
+        """The tag of the job's containers, if no two of them may be on one machine; empty: they may."""
+        return ""
+
     def reserved(self, view: View) -> NDArray[np.int64] | None:
         """Added to the room that the view shows, per machine and dimension; None means nothing."""
         return None
@@ -284,8 +288,8 @@ class SerialScheduler:
     def _choose(self, work: PendingJob, view: View) -> Claims | None:
         precedence, part = self.precedence(work, view), self.part(work, view)
         groups, group = work.job.groups, work.job.groups[0]
-        is_picky = len(groups) > 1 or group.requires or group.wishes or self._terms.preempt
-        if self._searches_all and not is_picky and len(part):
+        is_picky = len(groups) > 1 or group.requires or group.wishes or work.job.constraints
+        if self._searches_all and not (is_picky or self._terms.preempt) and len(part):
             return self._choose_anywhere(work, part, group, precedence, view)
         return self._choose_by_group(work, part, precedence, view)
 
@@ -319,6 +323,10 @@ class SerialScheduler:
     ) -> Claims | None:
         draft = Draft(view, self.reserved(view), self.visits(view))
         terms, within = self._terms, self.machines(view)
+        apart = self.apart(work.job)
+        own = (apart,) if apart else ()
+        if apart:
+            within = _both(within, view.where_tags(apart, most=0))
         seen: list[Found] = []
         self._explains = []
         self._explanation = None
@@ -332,13 +340,14 @@ class SerialScheduler:
                 prefer = chain(wished, prefer)
             found, short = draft.place(
                 tasks,
-                view.shape(group.request, self.tags(work.job, group), precedence),
+                view.shape(group.request, (*self.tags(work.job, group), *own), precedence),
                 self._rule,
                 self._context.random,
                 requires=group.requires,
                 within=within if only is None else _both(within, only),
                 prefer=prefer,
                 preempt_below=precedence if terms.preempt and work.job.preempts else None,
+                apart=bool(apart),
             )
             seen.append(found)
             if len(short):

@@ -152,6 +152,15 @@ def container_tags(job: Job, group: TaskGroup) -> tuple[str, ...]:
     return tuple(sorted(tags))
 
 
+def apart_tag(constraint: Constraint) -> str | None:
+    """The tag whose containers a hard constraint keeps on different machines; None if that is not what
+    it says."""
+    match constraint.rule:
+        case PlacementConstraint((subject,), TagConstraint((tag,), 0, 0), "machine"):
+            return tag if constraint.hard and tag == subject else None
+    return None
+
+
 def of_job(job_id: str, constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
     """A job's own constraints, with `SELF` replaced by the job's tag."""
     rename = {SELF: app_tag(job_id)}
