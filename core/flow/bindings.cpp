@@ -353,6 +353,12 @@ void bind_flow(nb::module_& module) {
                                              [&](Arc a) { return self.network().head(a); });
            },
            nb::arg("arcs").none() = nb::none())
+      .def("flow",
+           [](const Solver& self, std::int64_t arc) {
+             if (!self.network().has_arc(arc)) throw nb::value_error("no such arc");
+             return self.network().flow(static_cast<Arc>(arc));
+           },
+           nb::arg("arc"))
       .def("flows",
            [](const Solver& self, const std::optional<Handles>& arcs) {
              return arc_column<std::int64_t>(self, arcs,

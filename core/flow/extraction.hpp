@@ -1,11 +1,12 @@
 // Placements from the flow, in one pass from the machines back to the tasks.
 //
-// Most tasks stay where they run: the flow on the arc of their run says so, and nothing else is examined.
+// Most tasks stay where they run: the flow that leaves their classes otherwise is what waits, and nothing else is
+// examined. If that does not hold for some class, the arcs of all runs are examined.
 // For the rest, units of flow carry their machines through aggregators and pools back to classes. Which of a class's
 // equal tasks gets which machine does not matter, except that tasks that must leave a machine come first,
 // because preempting a task costs more than keeping one waiting.
 //
-// Complexity.  O(runs + machines x pools with new flow + rows of the classes that change).
+// Complexity.  O(classes, or runs if a task leaves, + machines x pools with new flow + rows of the classes that change).
 #pragma once
 
 #include <algorithm>
@@ -102,8 +103,25 @@ class Extraction {
   const Table<C>& classes() const { return roster_.classes(); }
   const Table<T>& tasks() const { return roster_.tasks(); }
 
+  // Whether the flow keeps all running tasks of a class in place: then the rest of it is what waits.
+  bool keeps_all(Row c) const {
+    if (classes()[C::rows][c] == 1) {
+      // A single task may go to a machine that it prefers.
+      const Row run = roster_.runs().find(c, tasks()[T::machine][classes()[C::first][c]]);
+      return run >= 0 && net_.flow(static_cast<Arc>(roster_.runs().table()[R::arc][run])) == 1;
+    }
+    const Number waits = classes()[C::parked][c] ? 0 : classes()[C::pending][c];
+    return net_.flow(static_cast<Arc>(classes()[C::pool_arc][c])) +
+               net_.flow(static_cast<Arc>(classes()[C::wait_arc][c])) ==
+           waits;
+  }
+
   // Running tasks that the flow does not keep in place; the last to start are the first to go.
   void find_leaving() {
+    if (roster_.runs().table().used() == 0) return;
+    bool keeps = true;
+    for (Row c = 0; c < classes().used() && keeps; ++c) keeps = classes()[C::running][c] == 0 || keeps_all(c);
+    if (keeps) return;
     const Table<R>& runs = roster_.runs().table();
     for (Row run = 0; run < runs.used(); ++run) {
       const auto arc = static_cast<Arc>(runs[R::arc][run]);

@@ -46,7 +46,7 @@ class Rooms {
   // A machine takes at most `slots` tasks; 0: as many as its resources allow.
   Rooms(Roster& roster, Number slots) : roster_(roster), slots_(slots) {}
 
-  const Roster& roster() const { return roster_; }
+  Roster& roster() { return roster_; }
 
   // Tasks of a pool and precedence were not admitted on a machine.
   void bar(Number pool, Number machine, Number precedence) {
@@ -74,10 +74,9 @@ class Rooms {
     is_void_ = true;
   }
 
-  // Examines the cluster: sets `pools` to those with tasks that are not over and `machines` to those to be
-  // updated; for each pool (row) and machine (column), `rooms` is how many tasks may go there, and `through` how
-  // many through each machine in total.
-  void look(const Standing& now, std::vector<Number>& rooms, std::vector<Number>& through) {
+  // Examines the cluster: sets `pools` to those with tasks that are not over, `machines` to those to be updated,
+  // and what is `counted` for them.
+  void look(const Standing& now) {
     std::vector<Number> living, waiting, serials, precedences;
     for (std::size_t number = 0; number < roster_.pools(); ++number) {
       const PoolRow& pool = roster_.pool(static_cast<Number>(number));
@@ -108,9 +107,9 @@ class Rooms {
     } else {
       machines_ = again;
     }
-    count(now, rooms, through);
-    if (is_shifted && !is_all) keep_changed(again, rooms, through);
-    remember(now, rooms, through);
+    count(now, counted_, passing_);
+    if (is_shifted && !is_all) keep_changed(again, counted_, passing_);
+    remember(now, counted_, passing_);
     stale_ = is_all ? machines_ : std::move(again);
     // Without pools nothing is set: everything must be examined when there are some.
     is_void_ = pools_.empty();
@@ -119,6 +118,9 @@ class Rooms {
   const std::vector<Number>& machines() const { return machines_; }
   // The machines to be updated whose costs may differ, too.
   const std::vector<Number>& changed() const { return stale_; }
+  // For each pool (row) and machine (column), how many tasks may go there; and how many through each machine in total.
+  const std::vector<Number>& counted() const { return counted_; }
+  const std::vector<Number>& through() const { return passing_; }
 
  private:
   static constexpr Number plenty = capacity_limit;
@@ -289,6 +291,7 @@ class Rooms {
   Number slots_;
   bool is_void_ = true, are_equal_ = false;
   std::vector<Number> pools_, serials_, precedences_, waiting_, machines_, stale_;
+  std::vector<Number> counted_, passing_;
   std::vector<Number> rooms_, through_;  // of all machines, as last counted; rooms by pool in use
   std::vector<Number> free_;
   std::vector<std::uint8_t> usable_;

@@ -24,6 +24,7 @@
 #include "flow/rows.hpp"
 #include "flow/run_arcs.hpp"
 #include "flow/table.hpp"
+#include "flow/ways.hpp"
 #include "task_numbers.hpp"
 
 namespace argosy::flow {
@@ -53,6 +54,7 @@ class Roster {
   const Network& network() const { return net_; }
   std::int32_t dimensions() const { return dimensions_; }
   bool reschedules() const { return reschedules_; }
+  Ways& ways() { return ways_; }
   const Table<T>& tasks() const { return tasks_; }
   const Table<C>& classes() const { return classes_; }
   const RunArcs& runs() const { return runs_; }
@@ -557,6 +559,7 @@ class Roster {
   }
 
   Network& net_;
+  Ways ways_{net_};
   std::int32_t dimensions_;
   bool reschedules_;
   Number migration_;

@@ -1,25 +1,22 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <span>
 #include <string>
 #include <tuple>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "flow/admission.hpp"
 #include "flow/extraction.hpp"
-#include "flow/pool_arcs.hpp"
 #include "flow/rooms.hpp"
 #include "flow/roster.hpp"
+#include "flow/roster_arrays.hpp"
 #include "flow/solver.hpp"
 
 namespace nb = nanobind;
@@ -27,140 +24,7 @@ namespace nb = nanobind;
 namespace argosy::flow {
 namespace {
 
-using Handles = InArray<std::int32_t>;
-using Numbers = InArray<std::int64_t>;
-using Matrix = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using ArcMatrix = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Flags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using View = nb::ndarray<nb::numpy, const std::int64_t, nb::ndim<1>>;
-
-template <typename Value>
-std::span<const Value> span_of(const InArray<Value>& array) {
-  return {array.data(), array.size()};
-}
-
-void require(bool holds, const char* what) {
-  if (!holds) throw nb::value_error(what);
-}
-
-void check_rows(const Roster& roster, const Numbers& rows) {
-  for (const Row row : span_of(rows)) require(roster.tasks().has(row), "no such row");
-}
-
-void check_machines(const Roster& roster, const Numbers& machines) {
-  for (const Number machine : span_of(machines)) {
-    require(machine >= 0 && static_cast<std::size_t>(machine) < roster.machines(), "no such machine");
-  }
-}
-
-// One number for all, or one each.
-using Line = std::variant<std::int64_t, nb::ndarray<const std::int64_t, nb::ndim<1>, nb::device::cpu>>;
-using Allowed = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <typename Value>
-using Written = nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Written1 = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-Standing standing(const Roster& roster, const Matrix& free, const Flags& usable,
-                  const Allowed& allowed) {
-  require(free.shape(0) == roster.machines() && usable.size() == roster.machines() &&
-              allowed.shape(1) == roster.machines() &&
-              free.shape(1) == static_cast<std::size_t>(roster.dimensions()),
-          "not a row for each machine");
-  require(allowed.shape(0) >= roster.pools(), "not a row for each pool");
-  return Standing{{free.data(), free.size()}, {usable.data(), usable.size()}, allowed.data(),
-                  roster.machines()};
-}
-
-void check_terms(Number room, Cost cost, Cost step) {
-  require(room >= 0 && room <= capacity_limit, "a capacity out of range");
-  const Wide last = static_cast<Wide>(cost) + static_cast<Wide>(step) * room;
-  require(step >= 0 && cost >= -cost_limit && last <= cost_limit, "a cost out of range");
-}
-
-// Gives the arcs from some machines to the sink new terms. `arcs`, `rooms`, `costs` and `steps` are of all
-// machines, and follow.
-void set_sink_arcs(Roster& self, const Numbers& machines, const Numbers& new_rooms,
-                   const Line& new_costs, const Line& new_steps, const Handles& arcs,
-                   const Written1& rooms, const Written1& costs, const Written1& steps) {
-  check_machines(self, machines);
-  require(new_rooms.size() == machines.size(), "not a number for each machine");
-  for (const std::size_t size : {arcs.size(), rooms.size(), costs.size(), steps.size()}) {
-    require(size == self.machines(), "not a number for each machine");
-  }
-  const auto at = [&](const Line& line, std::size_t k) {
-    if (const auto* one = std::get_if<std::int64_t>(&line)) return *one;
-    const auto& all = std::get<1>(line);
-    return all.data()[static_cast<std::int64_t>(k) * all.stride(0)];
-  };
-  for (const Line* line : {&new_costs, &new_steps}) {
-    const auto* all = std::get_if<1>(line);
-    require(all == nullptr || all->shape(0) == machines.size(), "not a number for each machine");
-  }
-  for (std::size_t k = 0; k < machines.size(); ++k) {
-    check_terms(new_rooms.data()[k], at(new_costs, k), at(new_steps, k));
-    require(self.network().has_arc(arcs.data()[machines.data()[k]]), "no such arc");
-  }
-  for (std::size_t k = 0; k < machines.size(); ++k) {
-    const Number machine = machines.data()[k];
-    rooms.data()[machine] = new_rooms.data()[k];
-    costs.data()[machine] = at(new_costs, k);
-    steps.data()[machine] = at(new_steps, k);
-    self.network().set_arc(arcs.data()[machine], static_cast<std::int32_t>(rooms.data()[machine]),
-                           costs.data()[machine], steps.data()[machine]);
-  }
-}
-
-// Pools and machines to update; by pool and machine the room, and how many tasks go through a machine; and the
-// machines among them that are not what they were.
-std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>,
-           OutArray<std::int64_t>, OutArray<std::int64_t>>
-rooms_of(Rooms& self, const Matrix& free, const Flags& usable, const Allowed& allowed) {
-  const Standing now = standing(self.roster(), free, usable, allowed);
-  std::vector<Number> rooms, through;
-  self.look(now, rooms, through);
-  return {to_numpy(self.pools()), to_numpy(self.machines()),
-          to_numpy(std::move(rooms), {self.pools().size(), self.machines().size()}),
-          to_numpy(std::move(through)), to_numpy(self.changed())};
-}
-
-// An aggregator of every pool for each machine, or -1.
-void check_above(const Roster& self, const Numbers& above) {
-  require(above.size() == self.machines(), "not an aggregator for each machine");
-  const auto [least, most] = std::minmax_element(above.data(), above.data() + above.size());
-  if (above.size() == 0) return;
-  require(*least >= -1, "no such aggregator");
-  for (std::size_t number = 0; number < self.pools(); ++number) {
-    const auto bound = static_cast<std::int64_t>(self.pool(static_cast<Number>(number)).aggregators.size());
-    require(!self.has_pool(static_cast<Number>(number)) || *most < bound, "no such aggregator");
-  }
-}
-
-// Gives the arcs from pools to machines new room; those that lack are added. `arcs`, `rooms`, `costs` and
-// `steps` are of all pools and machines; the first two follow.
-void set_pool_arcs(Roster& self, const Numbers& pools, const Numbers& machines, const Numbers& above,
-                   const Matrix& new_rooms, const Written<std::int32_t>& arcs,
-                   const Written<std::int64_t>& rooms, const Matrix& costs, const Matrix& steps) {
-  check_machines(self, machines);
-  for (const Number pool : span_of(pools)) require(self.has_pool(pool), "no such pool");
-  require(new_rooms.shape(0) == pools.size() && new_rooms.shape(1) == machines.size(),
-          "not a row for each pool and a column for each machine");
-  for (const std::size_t rows : {arcs.shape(0), rooms.shape(0), costs.shape(0), steps.shape(0)}) {
-    require(rows >= self.pools(), "not a row for each pool");
-  }
-  for (const std::size_t width : {arcs.shape(1), rooms.shape(1), costs.shape(1), steps.shape(1)}) {
-    require(width == self.machines(), "not a column for each machine");
-  }
-  check_above(self, above);
-  for (std::size_t i = 0; i < pools.size(); ++i) {
-    const std::size_t first = static_cast<std::size_t>(pools.data()[i]) * self.machines();
-    for (std::size_t k = 0; k < machines.size(); ++k) {
-      const std::size_t at = first + machines.data()[k];
-      check_terms(new_rooms.data()[i * machines.size() + k], costs.data()[at], steps.data()[at]);
-    }
-  }
-  PoolTable table{arcs.data(), rooms.data(), costs.data(), steps.data(), self.machines()};
-  set_pool_rooms(self, span_of(pools), span_of(machines), span_of(above), new_rooms.data(), table);
-}
 
 // A column as it is; what has grown since is not seen.
 template <typename Name>
@@ -313,43 +177,6 @@ OutArray<std::int64_t> running_of(const Roster& self, const Numbers& numbers) {
   return to_numpy(std::move(values), {numbers.size(), self.machines()});
 }
 
-// Arcs that a class has for itself but for those of its runs, with their places (aggregators below zero) and
-// costs.
-std::tuple<OutArray<std::int32_t>, OutArray<std::int64_t>, OutArray<std::int64_t>> preferences(
-    const Roster& self, std::int64_t task_class) {
-  require(self.classes().has(task_class), "no such class");
-  std::vector<Arc> arcs;
-  std::vector<Number> places, costs;
-  const Network& net = self.network();
-  const auto vertex = static_cast<Vertex>(self.classes()[ClassColumn::vertex][task_class]);
-  require(net.has_vertex(vertex), "no such class");
-  for (const Half* h = net.begin(vertex); h != net.end(vertex); ++h) {
-    if (h->id & 1) continue;
-    const Place* place = self.place_of(h->other);
-    if (place == nullptr || (place->machine == none && place->aggregator == none)) continue;
-    const Arc arc = h->id / 2;
-    const Row run = place->machine == none ? -1 : self.runs().find(task_class, place->machine);
-    if (run >= 0 && self.runs().table()[RunColumn::arc][run] == arc) continue;
-    arcs.push_back(arc);
-    places.push_back(place->machine == none ? -1 - place->aggregator : place->machine);
-    costs.push_back(net.base_cost(arc));
-  }
-  return {to_numpy(std::move(arcs)), to_numpy(std::move(places)), to_numpy(std::move(costs))};
-}
-
-// What vertices stand for: machine, class and job of each, -1 where it is none.
-std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>> labels(
-    const Roster& self, const Handles& vertices) {
-  std::vector<Number> machines, classes, jobs;
-  for (const Vertex v : span_of(vertices)) {
-    const Place* place = v < 0 ? nullptr : self.place_of(v);
-    machines.push_back(place == nullptr ? none : place->machine);
-    classes.push_back(place == nullptr ? none : place->task_class);
-    jobs.push_back(place == nullptr ? none : place->job);
-  }
-  return {to_numpy(std::move(machines)), to_numpy(std::move(classes)), to_numpy(std::move(jobs))};
-}
-
 // Numbers and shapes of tasks, as claims have them.
 std::tuple<OutArray<std::int64_t>, OutArray<std::int32_t>> named(const Roster& self,
                                                                 const Numbers& rows) {
@@ -361,6 +188,26 @@ std::tuple<OutArray<std::int64_t>, OutArray<std::int32_t>> named(const Roster& s
     shapes.push_back(static_cast<std::int32_t>(self.tasks()[TaskColumn::shape][row]));
   }
   return {to_numpy(std::move(numbers)), to_numpy(std::move(shapes))};
+}
+
+// The waiting tasks that are not among `placed`, by class and in order: classes, where each begins, and the rows.
+auto waiting(Roster& self, const Numbers& placed) {
+  check_rows(self, placed);
+  std::vector<Row> gone_from(placed.data(), placed.data() + placed.size());
+  std::sort(gone_from.begin(), gone_from.end());
+  std::vector<Row> classes, rows;
+  std::vector<std::int64_t> begins;
+  for (const Row c : self.waiting_classes()) {
+    const std::size_t begin = rows.size();
+    self.each_task(c, [&](Row row) {
+      if (self.tasks()[TaskColumn::state][row] != pending) return;
+      if (!std::binary_search(gone_from.begin(), gone_from.end(), row)) rows.push_back(row);
+    });
+    if (rows.size() == begin) continue;
+    classes.push_back(c);
+    begins.push_back(static_cast<std::int64_t>(begin));
+  }
+  return std::make_tuple(std::move(classes), std::move(begins), to_numpy(std::move(rows)));
 }
 
 template <typename Get>
@@ -382,7 +229,8 @@ void bind_roster(nb::module_& module) {
       .value("GONE", gone)
       .value("PENDING", pending)
       .value("RUNNING", running);
-  nb::class_<Roster>(module, "FlowRoster")
+  nb::class_<Roster> roster(module, "FlowRoster");
+  roster
       .def(
           "__init__",
           [](Roster* self, Solver& solver, std::int32_t dimensions, bool reschedules,
@@ -492,12 +340,6 @@ void bind_roster(nb::module_& module) {
       .def("sync", &Roster::sync, nb::call_guard<nb::gil_scoped_release>())
       .def("age", &Roster::age, nb::arg("now"), nb::arg("price"),
            nb::call_guard<nb::gil_scoped_release>())
-      .def("set_pool_arcs", &set_pool_arcs, nb::arg("pools"), nb::arg("machines"), nb::arg("above"),
-           nb::arg("new_rooms"), nb::arg("arcs").noconvert(), nb::arg("rooms").noconvert(),
-           nb::arg("costs").noconvert(), nb::arg("steps").noconvert())
-      .def("set_sink_arcs", &set_sink_arcs, nb::arg("machines"), nb::arg("new_rooms"),
-           nb::arg("new_costs"), nb::arg("new_steps"), nb::arg("arcs"), nb::arg("rooms").noconvert(),
-           nb::arg("costs").noconvert(), nb::arg("steps").noconvert())
       .def("extract", &extract, nb::arg("arcs"), nb::arg("above"))
       .def("admit", &admit, nb::arg("rooms"), nb::arg("rows"), nb::arg("machines"), nb::arg("costs"),
            nb::arg("leaving"), nb::arg("free"), nb::arg("usable"), nb::arg("moves"))
@@ -518,7 +360,6 @@ void bind_roster(nb::module_& module) {
             return to_numpy(std::move(rows));
           },
           nb::arg("tasks"))
-      .def("labels", &labels, nb::arg("vertices"))
       .def("named", &named, nb::arg("rows"))
       .def("tasks", [](const Roster& self, const std::string& name) {
         return column(self.tasks(), task_names, name);
@@ -532,7 +373,6 @@ void bind_roster(nb::module_& module) {
       .def("run_of", [](const Roster& self, std::int64_t task_class, std::int64_t machine) {
         return self.runs().find(task_class, machine);
       }, nb::arg("task_class"), nb::arg("machine"))
-      .def("preferences", &preferences, nb::arg("task_class"))
       .def("own", [](const Roster& self) {
         return to_numpy(self.own(), {self.machines(), static_cast<std::size_t>(self.dimensions())});
       })
@@ -542,15 +382,12 @@ void bind_roster(nb::module_& module) {
         return to_numpy(self.demands(),
                         {self.owner_tasks().size(), static_cast<std::size_t>(self.dimensions())});
       })
+      .def("waiting", &waiting, nb::arg("placed"))
       .def("has_room", &has_room, nb::arg("machines"), nb::arg("free"), nb::arg("allowed"))
       .def("running", &running_of, nb::arg("pools"))
       .def("pool_tasks", [](const Roster& self) {
         return pool_column(self, [](const PoolRow& pool) { return pool.tasks; });
       });
-  nb::class_<Rooms>(module, "FlowRooms")
-      .def(nb::init<Roster&, std::int64_t>(), nb::arg("roster"), nb::arg("slots"),
-           nb::keep_alive<1, 2>())
-      .def("unbar", &Rooms::unbar)
-      .def("forget", &Rooms::forget)
-      .def("look", &rooms_of, nb::arg("free"), nb::arg("usable"), nb::arg("allowed"));
+  bind_pricing(roster);
+  bind_rooms(module);
 }

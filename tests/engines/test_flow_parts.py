@@ -1,75 +1,137 @@
-"""Parts of the flow engines on tables written by hand: what paths cost, and which arcs are added."""
+"""Parts of the flow engines on networks made by hand: what paths cost, and which arcs are added."""
 
 from __future__ import annotations
 
-from functools import partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from argosy.engines.families.flow.adding import _add_preferences
-from argosy.engines.families.flow.policy import Preferences, grouped
-from argosy.engines.families.flow.pools import NO_ARC, Pools
-from argosy.engines.families.flow.pricing import FAR, _onward_cost, _task_of, entry_costs
+from argosy.engines.families.flow.policy import Preferences
+from argosy.engines.families.flow.pools import NO_ARC
+from argosy.model.tasks import first_tasks
+from argosy.solvers.flow import FlowNetwork
 
 
-def priced(**changes: Any) -> Any:
-    """A pool of five machines: free, half full, full, without room, and without an arc. The cost of a
-    unit rises with the flow."""
-    pools = SimpleNamespace(
-        arcs=np.array([[10, 11, 12, 13, NO_ARC]]),
-        rooms=np.array([[2, 2, 2, 0, 2]]),
-        costs=np.array([[100, 200, 300, 400, 500]]),
-        steps=np.array([[1, 7, 1, 1, 1]]),
-        by_number={0: SimpleNamespace(links=np.array([30, 31]))},
-        topology=grouped(np.array([0, 0, 1, 1, 1])),
-        _network=SimpleNamespace(costs=lambda arcs: np.zeros(len(arcs), np.int64)),
-    )
-    pools.reached_from = partial(Pools.reached_from, cast(Pools, pools))
-    flows = {10: 0, 11: 1, 12: 2, 13: 0, 20: 0, 21: 1}
-    graph = SimpleNamespace(
-        pools=pools,
-        cluster=SimpleNamespace(machines=5),
-        classes={"pool": np.array([0]), "pool_cost": np.array([1_000])},
-        network=SimpleNamespace(flows=lambda arcs: np.array([flows[int(a)] for a in arcs])),
-        preferences={},
-    )
-    for name, value in changes.items():
-        setattr(graph, name, value)
-    return graph
+class Bench:
+    """Five machines in two racks, and a pool with one class of three tasks, which run at least cost: the
+    machines are then free, half full, full, without room, and without an arc."""
+
+    def __init__(self) -> None:
+        self.network = network = FlowNetwork()
+        self.sink = network.add_vertex()
+        self.machines = network.add_vertices(np.zeros(5, np.int64))
+        network.add_arcs(self.machines, self.sink, 10, 0)
+        self.roster = network.roster(1, reschedules=True, migration=1)
+        self.roster.add_machines(self.machines)
+        self.roster.add_owner()
+        pool = network.add_vertex()
+        self.racks = network.add_vertices(np.zeros(2, np.int64))
+        self.roster.open_pool(0, pool, np.array([1]), False)
+        links = network.add_arcs(np.array([pool, pool]), self.racks, 10, 0)
+        self.above = np.array([0, 0, 1, 1, 1])
+        self.roster.add_aggregators(0, self.racks, np.array([-1, -1]), np.array([0, 1]), links)
+        rooms, costs, steps = [2, 2, 2, 0], [300, 200, 100, 400], [1, 7, 1, 1]
+        tails = self.racks[self.above[:4]]
+        arcs = network.add_arcs(tails, self.machines[:4], rooms, costs, steps)
+        self.tables = (
+            np.append(arcs, np.int32(NO_ARC))[None, :],
+            np.array([[*rooms, 2]]),
+            np.array([[*costs, 500]]),
+            np.array([[*steps, 1]]),
+        )
+        self.task_class = self.add_class(0, 3)
+
+    def add_class(self, job: int, tasks: int) -> int:
+        """A class of a job's tasks, whose way to its pool costs 1,000."""
+        self.roster.add_job(job, tasks, self.sink, 0)
+        rows = self.roster.enter(first_tasks(job, tasks), 0)
+        one = np.array([1])
+        classes = self.roster.add_classes(
+            one * job,
+            one * 0,
+            one * 0,
+            one * 0,
+            one * 100_000,
+            one * tasks,
+            np.array([False]),
+            rows,
+            np.full(tasks, 999),
+            0,
+            0,
+        )
+        return int(classes[0])
+
+    def prefer(self, task_class: int, vertex: int, cost: int) -> None:
+        self.network.add_arc(int(self.roster.classes("vertex")[task_class]), vertex, 1, cost)
+
+    def solve(self) -> None:
+        self.network.balance(self.sink)
+        assert self.network.solve().is_optimal
+
+    def entries(self, task_class: int) -> dict[int, int]:
+        machines, costs = self.roster.entries(task_class, self.above, *self.tables)
+        return dict(zip(machines.tolist(), costs.tolist(), strict=True))
+
+    def onward(self, task_class: int, machine: int) -> int:
+        return self.roster.second_best(task_class, machine, self.above, *self.tables)[1]
 
 
 def test_a_path_costs_the_next_unit_and_full_machines_are_far() -> None:
-    assert entry_costs(priced(), 0).tolist() == [1_100, 1_207, FAR, FAR, FAR]
+    bench = Bench()
+    bench.solve()
+    assert bench.entries(bench.task_class) == {0: 1_300, 1: 1_207}
 
 
 def test_preferences_lead_past_the_pool_if_they_are_cheaper() -> None:
-    # To machine 0 for more than the pool asks, to machine 2 directly, and to the first rack.
-    wanted = (np.array([20, 20, 20]), np.array([0, 2, -1]), np.array([2_000, 40, 50]))
-    found = entry_costs(priced(preferences={0: wanted}), 0).tolist()
-    assert found == [150, 257, 40, FAR, FAR]
+    bench = Bench()
+    choosy = bench.add_class(1, 1)
+    bench.prefer(choosy, int(bench.machines[0]), 2_000)
+    bench.prefer(choosy, int(bench.machines[2]), 40)
+    bench.prefer(choosy, int(bench.racks[0]), 50)
+    bench.solve()
+    assert bench.entries(choosy) == {0: 350, 1: 257, 2: 40}
+    assert bench.entries(bench.task_class) == {0: 1_300, 1: 1_207}
 
 
 def test_the_last_unit_through_the_pool_costs_one_step_less_than_the_next() -> None:
-    assert [_onward_cost(priced(), 0, machine) for machine in range(5)] == [100, 200, 301, 400, 500]
-    used = {0: (np.array([21]), np.array([1]), np.array([5]))}
-    unused = {0: (np.array([20]), np.array([1]), np.array([5]))}
-    assert _onward_cost(priced(preferences=used), 0, 1) == 0
-    assert _onward_cost(priced(preferences=unused), 0, 1) == 200
+    bench = Bench()
+    choosy = bench.add_class(1, 1)
+    bench.prefer(choosy, int(bench.machines[2]), 40)
+    bench.prefer(choosy, int(bench.machines[1]), 60)
+    bench.solve()
+    found = [bench.onward(bench.task_class, machine) for machine in range(5)]
+    assert found == [300, 200, 101, 400, 500]
+    # It went to machine 2 directly, and would go to machine 1 through its pool as others do.
+    assert [bench.onward(choosy, machine) for machine in (1, 2)] == [200, 0]
 
 
 def test_the_last_task_of_a_class_on_a_machine_stands_for_it() -> None:
-    graph: Any = SimpleNamespace(
-        classes={"first": np.array([0, 1]), "rows": np.array([1, 4])},
-        tasks={"task_class": np.array([0, 1, 1, 2, 1])},
+    roster = Bench().roster
+    roster.add_job(1, 5, 0, 0)
+    first = int(roster.enter(first_tasks(1, 5), 0)[0])
+    one, zeros = np.ones(3, np.int64), np.zeros(3, np.int64)
+    # The fourth task is of another class than those around it.
+    classes = roster.add_classes(
+        one,
+        zeros,
+        zeros,
+        zeros,
+        zeros,
+        np.array([1, 3, 1]),
+        np.zeros(3, np.bool_),
+        first + np.array([0, 1, 2, 4, 3]),
+        np.zeros(5, np.int64),
+        0,
+        0,
     )
-    where = np.array([3, 3, 5, 3, -1])
-    assert _task_of(graph, 1, where, 3) == 1
-    assert _task_of(graph, 1, where, 5) == 2
-    assert _task_of(graph, 1, where, 9) == 2
-    assert _task_of(graph, 1, where, None) == 2
-    assert _task_of(graph, 1, np.full(5, -1), 3) == -1
+    mine = int(classes[1])
+    where = np.full(first + 5, -1)
+    assert roster.last_task(mine, where, 3) == -1
+    where[first:] = [3, 3, 5, 3, -1]
+    found = [roster.last_task(mine, where, machine) - first for machine in (3, 5, 9, -1)]
+    assert found == [1, 2, 2, 2]
 
 
 def test_arcs_of_preferences_lead_to_machines_that_may_be_used_and_to_racks() -> None:

@@ -219,6 +219,9 @@ class FlowNetwork:
     def flows(self, arcs: ArrayLike | None = None) -> Numbers:
         return self._core.flows(_optional(arcs))
 
+    def flow(self, arc: int) -> int:
+        return self._core.flow(arc)
+
     def prices(self, vertices: ArrayLike | None = None) -> Numbers:
         """The dual variables: p(i) - p(j) is the cost of one more unit of supply at i and one less at
         j."""

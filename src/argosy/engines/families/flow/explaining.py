@@ -23,7 +23,6 @@ from argosy.engines.families.flow.admission import FlowPlan
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.pricing import RULE, price_of, second_best
 from argosy.engines.families.flow.settings import FlowSettings
-from argosy.engines.families.flow.tasks import PENDING
 from argosy.model.effects import Explain
 from argosy.model.explanations import Explanation
 from argosy.model.random import Random
@@ -32,6 +31,7 @@ from argosy.solvers.flow.arrays import Numbers
 #: The first price of a waiting task holds for this many times the interval between explanations, and
 #: each later one for as long as the task had been priced until then.
 _TIMES: Final = 4
+_NOBODY: Final = np.empty(0, np.int64)
 
 
 class Explainer:
@@ -94,20 +94,13 @@ class Explainer:
             return []
         self._last = now
         self._seen.clear()
-        waits = graph.tasks["state"] == PENDING
         self._where = graph.tasks["machine"].copy()
         if plan is not None:
-            waits[plan.rows] = False
             self._where[plan.rows] = plan.machines
-        rows = np.flatnonzero(waits)
-        if not len(rows):
+        known, starts, rows = graph.roster.waiting(_NOBODY if plan is None else plan.rows)
+        if not known:
             return []
-        classes = graph.tasks["task_class"][rows]
-        order = np.argsort(classes, kind="stable")
-        rows, classes = rows[order], classes[order]
         numbers = graph.tasks["number"][rows]
-        unique, starts = np.unique(classes, return_index=True)
-        known = unique.tolist()
         # A price may be of an earlier round; without prices, every search is a new one.
         has_prices = self._settings.explain_arcs > 0
         told = {each: self._told[each] for each in known if has_prices and each in self._told}
@@ -119,15 +112,14 @@ class Explainer:
             first, _ = self._priced.get(task_class, (now, now))
             self._priced[task_class] = first, now
         is_new = ~_is_among(numbers, self._told_to)
-        has_new = np.zeros(len(unique), np.bool_)
-        has_new[np.searchsorted(unique, classes[is_new])] = True
-        ends = [*starts[1:].tolist(), len(rows)]
+        has_new = np.logical_or.reduceat(is_new, starts)
+        ends = [*starts[1:], len(rows)]
         effects = []
         for at, task_class in enumerate(known):
             explanation = told.get(task_class)
             if explanation is None:
                 explanation = told[task_class] = self._search(graph, task_class, view)
-            mine = slice(int(starts[at]), ends[at])
+            mine = slice(starts[at], ends[at])
             if self._told.get(task_class) != explanation:
                 effects.append(Explain(numbers[mine], explanation))
             elif has_new[at]:

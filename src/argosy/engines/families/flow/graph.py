@@ -19,12 +19,11 @@ from argosy.cell import View
 from argosy.engines.families.flow.adding import Submission, add_jobs
 from argosy.engines.families.flow.cluster import MachineVertices
 from argosy.engines.families.flow.policies import make_policy
-from argosy.engines.families.flow.policy import ArcCosts
-from argosy.engines.families.flow.pools import LARGEST_COST, PLENTY, Pools
+from argosy.engines.families.flow.pools import PLENTY, Pools
 from argosy.engines.families.flow.rooms import set_rooms
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
-from argosy.engines.families.flow.tasks import Jobs, OwnArcs, RosterColumns
+from argosy.engines.families.flow.tasks import Jobs, RosterColumns
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
 from argosy.model.transactions import MachineArray, TaskArray
@@ -58,7 +57,6 @@ class Graph:
         self.classes = RosterColumns(self.roster.classes)
         self.runs = RosterColumns(self.roster.runs)
         self.jobs = Jobs(self.roster)
-        self.preferences = OwnArcs(self.roster)
         #: Gangs with tasks that are not over; gangs left out of this round because not all of their
         #: waiting tasks have room, each with how many had room and how many wait.
         self.gangs: set[int] = set()
@@ -243,13 +241,6 @@ class Graph:
             return solution
         return structs.replace(solve(), scans=self._scratch_scans)
 
-    def set_sink_terms(self, machines: Numbers, rooms: Numbers, terms: ArcCosts) -> None:
-        # Tasks that ask for nothing fit without end; what the last of them would cost has to be a cost.
-        rooms = np.minimum(rooms, (LARGEST_COST - terms.costs) // np.maximum(terms.steps, 1))
-        self.roster.set_sink_arcs(
-            machines, rooms, terms.costs, terms.steps, self.sink_arcs, *self.sink_terms
-        )
-
     def _set_owners(self) -> None:
         for number, terms in enumerate(self.policy.owner_terms()):
             if terms != self._owner_terms[number]:
@@ -264,4 +255,4 @@ class Graph:
         """What the last unscheduled task of an owner costs because of the owner's share."""
         spare, cost = self._owner_terms[number]
         arc = self.owner_arcs[number]
-        return cost if arc >= 0 and int(self.network.flows([arc])[0]) > spare else 0
+        return cost if arc >= 0 and self.network.flow(arc) > spare else 0

@@ -27,10 +27,6 @@ PoolKey = tuple[tuple[int, ...], tuple[tuple[str, str], ...], bool]
 NO_ARC: Final = -1
 #: Larger than any flow.
 PLENTY: Final = 2**31 - 1
-#: The most that a unit on an arc may cost.
-LARGEST_COST: Final = 2**40
-#: The cost of a place that cannot be reached.
-FAR: Final = 2**50
 #: Pools that are kept although they have no task.
 _KEPT: Final = 64
 
@@ -163,19 +159,6 @@ class Pools:
                 costs = terms.costs
                 self._network.set_arcs(pool.links, terms.capacities, costs.costs, costs.steps)
 
-    def reached_from(self, number: int, aggregator: int, onward: Numbers) -> Numbers:
-        """The cost of reaching each machine from an aggregator of a pool, or from the pool; `FAR` if
-        there is no way. `onward` is the cost of the last arc to each machine."""
-        pool, topology = self.by_number[number], self.topology
-        costs = np.full(topology.aggregators + 1, FAR, np.int64)
-        costs[aggregator] = 0
-        each = self._network.costs(pool.links).tolist() if len(pool.links) else []
-        ends = zip(topology.tails.tolist(), topology.heads.tolist(), each, strict=True)
-        for tail, head, cost in sorted(ends):
-            costs[head] = min(costs[head], costs[tail] + cost)
-        reached: Numbers = np.minimum(costs[topology.machines] + onward, FAR)
-        return reached
-
     def clear(self) -> None:
         """Drops pools without tasks, but only once there are many pools: most are used again."""
         if len(self._by_key) <= _KEPT:
@@ -191,25 +174,10 @@ class Pools:
     def __len__(self) -> int:
         return len(self.by_number)
 
-    def set_costs(self, numbers: Numbers, machines: Numbers, terms: ArcCosts) -> None:
-        """Sets what arcs from pools to machines cost from the next `set_rooms` on; `terms` have one row
-        per pool and one column per machine."""
-        if len(machines):
-            where = numbers[:, None], machines[None, :]
-            self.costs[where], self.steps[where] = terms.costs, terms.steps
-
-    def set_rooms(self, numbers: Numbers, machines: Numbers, rooms: Numbers) -> None:
-        """Sets how many tasks may go from pools to machines; `rooms` has one row per pool."""
-        self._roster.set_pool_arcs(
-            numbers,
-            machines,
-            self.topology.machines,
-            rooms,
-            self.arcs,
-            self.rooms,
-            self.costs,
-            self.steps,
-        )
+    @property
+    def tables(self) -> tuple[NDArray[np.int32], Numbers, Numbers, Numbers]:
+        """Arcs from pools to machines with their room and costs, as the core takes them."""
+        return self.arcs, self.rooms, self.costs, self.steps
 
     def thinned(self, numbers: Numbers, rooms: Numbers, terms: ArcCosts, most: int) -> Numbers:
         """Room of pools on machines, restricted to the `most` cheapest machines per pool. This does not

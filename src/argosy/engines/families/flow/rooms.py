@@ -21,14 +21,15 @@ def set_rooms(graph: Graph, statistics: ClusterStatistics) -> None:
     if is_thin:
         # Which machines are cheapest depends on all of them.
         graph.rooms.forget()
-    numbers, machines, rooms, through, changed = graph.rooms.look(
-        statistics.free, statistics.usable, pools.allowed
-    )
+    numbers, machines, changed = graph.rooms.look(statistics.free, statistics.usable, pools.allowed)
     if not len(numbers) or not len(machines):
         return
     terms = policy.pool_terms(pools.requests[numbers], changed)
-    pools.set_costs(numbers, changed, terms)
+    thinned = None
     if is_thin:
-        rooms = pools.thinned(numbers, rooms, terms, max(1, most))
-    pools.set_rooms(numbers, machines, rooms)
-    graph.set_sink_terms(machines, through, policy.sink_terms(machines))
+        thinned = pools.thinned(numbers, graph.rooms.counted(), terms, max(1, most))
+    graph.rooms.set_pool_arcs(
+        terms.costs, terms.steps, pools.topology.machines, *pools.tables, thinned
+    )
+    terms = policy.sink_terms(machines)
+    graph.rooms.set_sink_arcs(terms.costs, terms.steps, graph.sink_arcs, *graph.sink_terms)

@@ -6,8 +6,6 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping
 from typing import Final
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from argosy.model.jobs import Job
 from argosy.solvers.flow import Roster, RosterState
@@ -71,15 +69,3 @@ class Jobs(Mapping[int, FlowJob]):
 
     def drop(self, number: int) -> None:
         del self._jobs[number]
-
-
-class OwnArcs:
-    """Arcs of individual classes to preferred machines, or to aggregators if the place is negative."""
-
-    def __init__(self, roster: Roster) -> None:
-        self._roster = roster
-
-    def get(self, task_class: int) -> tuple[NDArray[np.int32], Numbers, Numbers] | None:
-        """Arcs, places and costs, or None if there are none."""
-        found = self._roster.preferences(task_class)
-        return found if len(found[0]) else None
