@@ -6,7 +6,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import re
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -38,6 +41,10 @@ class SmallApiServer:
         self.faults: list[Callable[[str, str], tuple[int, str] | None]] = []
         #: Every request that changes something: method, path and body.
         self.written: list[tuple[str, str, Any]] = []
+        #: The parameters of those requests.
+        self.queries: list[dict[str, str]] = []
+        #: The parameters of all watches.
+        self.watched: list[dict[str, str]] = []
         #: Names of pods that a disruption budget protects.
         self.protected: set[str] = set()
         self.connection = Connection("", FixedCredentials(Login()))
@@ -107,6 +114,12 @@ class SmallApiServer:
             for each in self.documents(EVENTS)
         ]
 
+    def say(self, kind: ResourceKind[Any], line: bytes) -> None:
+        """To whoever watches this kind; an empty line ends the watch."""
+        for path, lines in self._watches:
+            if path == kind.path():
+                lines.put_nowait(line)
+
     async def until(self, condition: Callable[[], object]) -> None:
         """Looked at whenever something was written."""
         while not condition():
@@ -128,7 +141,7 @@ class SmallApiServer:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         body = await request.read()
         for fault in self.faults:
-            if (told := fault(request.method, request.path)) is not None:
+            if (told := fault(request.method, request.path_qs)) is not None:
                 return _status(*told)
         found = _PATH.fullmatch(request.path)
         if found is None:
@@ -141,18 +154,29 @@ class SmallApiServer:
         if request.method == "GET" and "watch" in request.query:
             return await self._stream(request, path)
         if request.method == "GET" and name is None:
-            items = [each for key, each in self._store(path).items() if space in ("", key[0])]
-            versions = {"resourceVersion": str(self._version)}
-            return web.json_response({"metadata": versions, "items": items})
+            wanted = request.query.get("labelSelector", "")
+            items = [
+                each
+                for key, each in self._store(path).items()
+                if space in ("", key[0]) and wanted in _labels(each)
+            ]
+            first, most = int(request.query.get("continue", 0)), int(request.query["limit"])
+            rest = str(first + most) if len(items) > first + most else ""
+            told = {"resourceVersion": str(self._version), "continue": rest}
+            return web.json_response({"metadata": told, "items": items[first : first + most]})
         document = self._store(path).get((space, name or ""))
         given = msgspec.json.decode(body) if body else None
         if request.method != "GET":
             self.written.append((request.method, request.path, given))
+            self.queries.append(dict(request.query))
         kind = _Kind(path, is_namespaced=bool(space))
         if request.method == "POST" and name is None:
             given["metadata"] = {**given["metadata"], **({"namespace": space} if space else {})}
             if self._store(path).get((space, given["metadata"]["name"])) is not None:
                 return _status(409, "AlreadyExists")
+            self.put(kind, given)
+            return web.json_response(given, status=201)
+        if document is None and "force" in request.query:
             self.put(kind, given)
             return web.json_response(given, status=201)
         if document is None:
@@ -187,13 +211,17 @@ class SmallApiServer:
         response = web.StreamResponse()
         await response.prepare(request)
         lines: asyncio.Queue[bytes] = asyncio.Queue()
-        for each in self._store(path).values():
-            lines.put_nowait(_line("ADDED", each))
-        version = {"resourceVersion": str(self._version), "annotations": _ALL_SENT}
-        lines.put_nowait(_line("BOOKMARK", {"metadata": version}))
-        self._watches.append((path, lines))
+        if "resourceVersion" not in request.query:
+            for each in self._store(path).values():
+                lines.put_nowait(_line("ADDED", each))
+            version = {"resourceVersion": str(self._version), "annotations": _ALL_SENT}
+            lines.put_nowait(_line("BOOKMARK", {"metadata": version}))
+        watch = (path, lines)
+        self._watches.append(watch)
+        self.watched.append(dict(request.query))
         while line := await lines.get():
             await response.write(line)
+        self._watches.remove(watch)
         return response
 
 
@@ -210,6 +238,12 @@ class _Kind:
 
     def decode(self, text: bytes) -> bytes:
         return text
+
+
+def _labels(document: Document) -> list[str]:
+    """With the selector that selects everything."""
+    labels = document["metadata"].get("labels") or {}
+    return ["", *(f"{key}={value}" for key, value in labels.items())]
 
 
 def _line(type_: str, document: Document) -> bytes:
@@ -236,3 +270,32 @@ def _merged(old: Any, new: Any) -> Any:
         else:
             merged[key] = _merged(old.get(key), value)
     return merged
+
+
+@contextmanager
+def served_elsewhere(api: SmallApiServer) -> Iterator[SmallApiServer]:
+    """In a thread, for commands that have a loop of their own. What is to be there is put before."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(api.__aenter__(), loop).result()
+        yield api
+        asyncio.run_coroutine_threadsafe(api.__aexit__(), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def kubeconfig_of(api: SmallApiServer, directory: Path, namespace: str = "default") -> Path:
+    context = {"name": "c", "context": {"cluster": "c", "user": "u", "namespace": namespace}}
+    document = {
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": api.connection.server}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [context],
+    }
+    path = directory / "kubeconfig"
+    path.write_bytes(msgspec.json.encode(document))
+    return path

@@ -1,0 +1,535 @@
+"""The client, watches, leases and guards against an API server in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from kube_cases import asynchronous
+from kube_schedulers import pod_document
+from small_api_server import SmallApiServer
+
+from argosy.kubernetes import failures as failed
+from argosy.kubernetes.client import KubernetesClient, PatchForm
+from argosy.kubernetes.guards import (
+    apply_manifests,
+    fencing_guard,
+    node_guard,
+    remove_manifests,
+)
+from argosy.kubernetes.kinds import LEASES, NODES, PODS, WORKLOADS
+from argosy.kubernetes.leases import LeaderElection, LeaseSettings
+from argosy.kubernetes.requests import RequestSettings
+from argosy.kubernetes.watching import ChangeKind, ObjectWatch, WatchSettings
+
+SOON = RequestSettings(first_delay=0.001, longest_delay=0.002, patience=0.02)
+
+
+def client_of(api: SmallApiServer, **options: Any) -> KubernetesClient:
+    return KubernetesClient(api.connection, SOON, random=Random(1), **options)
+
+
+@asynchronous
+async def test_requests_say_what_they_mean_and_no_more() -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        made = await client.create(PODS, pod_document("a"), field_manager="me")
+        assert (made.name, made.namespace) == ("a", "default")
+        assert api.queries.pop() == {"fieldManager": "me"}
+        await client.create(
+            PODS, {**pod_document("b"), "metadata": {"name": "b", "namespace": "s"}}
+        )
+        assert api.queries.pop() == {}
+        assert {each.key for each in (await client.list_all(PODS)).items} == {
+            ("default", "a"),
+            ("s", "b"),
+        }
+        assert [each.name for each in (await client.list_all(PODS, "s")).items] == ["b"]
+        a = await client.get(PODS, "a")
+        await client.bind("default", "a", "n", uid=a.uid, annotations={"k": "v"}, labels={"l": "m"})
+        assert api.written[-1][2] == {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {
+                "name": "a",
+                "namespace": "default",
+                "uid": a.uid,
+                "annotations": {"k": "v"},
+                "labels": {"l": "m"},
+            },
+            "target": {"apiVersion": "v1", "kind": "Node", "name": "n"},
+        }
+        bound = await client.get(PODS, "a")
+        assert (bound.spec.node_name, bound.metadata.annotations) == ("n", {"k": "v"})
+        for force in (True, False):
+            await client.patch(
+                PODS, "a", {"x": 1}, form=PatchForm.APPLY, field_manager="me", force=force
+            )
+            assert api.queries[-1] == {"fieldManager": "me", "force": str(force).lower()}
+            assert api.written[-1][2] == {"apiVersion": "v1", "kind": "Pod", "x": 1}
+        await client.patch(PODS, "a", {"x": 2})
+        assert (api.written[-1][2], api.queries[-1]) == ({"x": 2}, {})
+        await client.evict("default", "a", uid=a.uid, grace_seconds=0)
+        options = {"preconditions": {"uid": a.uid}, "gracePeriodSeconds": 0}
+        assert api.written[-1][2]["deleteOptions"] == options
+        b = await client.get(PODS, "b", "s")
+        await client.delete(
+            PODS, "b", "s", uid=b.uid, resource_version="9", grace_seconds=0, propagation="Orphan"
+        )
+        assert api.written[-1] == (
+            "DELETE",
+            "/api/v1/namespaces/s/pods/b",
+            {
+                "preconditions": {"uid": b.uid, "resourceVersion": "9"},
+                "gracePeriodSeconds": 0,
+                "propagationPolicy": "Orphan",
+            },
+        )
+        api.put(NODES, {"metadata": {"name": "n"}})
+        await client.delete(NODES, "n")
+        assert api.written[-1] == ("DELETE", "/api/v1/nodes/n", {})
+        assert api.nodes_of_pods == {}
+
+
+@asynchronous
+async def test_long_lists_are_read_in_pages() -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        for number in range(5):
+            api.put(PODS, pod_document(f"p{number}"))
+        sizes = [len(page.items) async for page in client.list_pages(PODS, page=2)]
+        assert sizes == [2, 2, 1]
+        whole = await client.list_all(PODS, page=2)
+        assert [each.name for each in whole.items] == [f"p{number}" for number in range(5)]
+        assert whole.metadata.resource_version == "5"
+
+
+@asynchronous
+async def test_what_a_server_serves_is_asked_of_it() -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        assert await client.has_api("scheduling.k8s.io", "v1alpha2", "podgroups")
+        assert not await client.serves(WORKLOADS)
+        api.faults.append(lambda method, path: (404, "NotFound"))
+        assert not await client.has_api("scheduling.k8s.io", "v1alpha2", "podgroups")
+        with pytest.raises(failed.ObjectNotFound):
+            await client.version()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "kind"),
+    [
+        (400, "BadRequest", failed.RequestInvalid),
+        (401, "Unauthorized", failed.NotAuthenticated),
+        (403, "Forbidden", failed.RequestForbidden),
+        (404, "NotFound", failed.ObjectNotFound),
+        (409, "Conflict", failed.ObjectConflict),
+        (409, "AlreadyExists", failed.ObjectExists),
+        (410, "Gone", failed.ResourceVersionGone),
+        (418, "Teapot", failed.StrangeAnswer),
+        (422, "Invalid", failed.RequestInvalid),
+        (429, "TooManyRequests", failed.RequestThrottled),
+        (500, "InternalError", failed.ServerFailed),
+        (503, "Unavailable", failed.RequestThrottled),
+    ],
+)
+@asynchronous
+async def test_each_status_has_its_error(code: int, reason: str, kind: type[Exception]) -> None:
+    asked: list[str] = []
+
+    def refuse(method: str, path: str) -> tuple[int, str]:
+        asked.append(path)
+        return code, reason
+
+    async with SmallApiServer() as api, client_of(api) as client:
+        api.faults.append(refuse)
+        with pytest.raises(failed.KubernetesError) as caught:
+            await client.get(PODS, "a")
+        assert type(caught.value) is kind
+        assert caught.value.reason == reason
+        assert str(caught.value).startswith("GET /api/v1/namespaces/default/pods/a: ")
+        # Credentials may have expired; anything else is not asked again unless the server says so.
+        assert len(asked) == (2 if code == 401 else 1)
+
+
+@asynchronous
+async def test_a_server_that_is_away_is_asked_again_for_a_while() -> None:
+    repeats: list[tuple[str, str]] = []
+
+    class Observer:
+        def answered(self, verb: str, resource: str, code: int, seconds: float) -> None:
+            assert code == 0
+
+        def repeated(self, verb: str, resource: str, delay: float) -> None:
+            repeats.append((verb, resource))
+
+        def watch_restarted(self, resource: str, cause: str) -> None:
+            raise AssertionError
+
+    async with SmallApiServer() as api:
+        connection = api.connection
+    async with KubernetesClient(connection, SOON, observer=Observer(), random=Random(1)) as client:
+        with pytest.raises(failed.KubernetesUnreachable, match="no connection to") as caught:
+            await client.get(PODS, "a")
+        assert not caught.value.may_have_happened
+        assert set(repeats) == {("get", "pods")}
+        # What was never sent may be sent again, whatever it is.
+        repeats.clear()
+        with pytest.raises(failed.KubernetesUnreachable):
+            await client.delete(PODS, "a")
+        assert set(repeats) == {("delete", "pods")}
+
+
+# Watches.
+
+PROMPT = WatchSettings(first_delay=0.001, longest_delay=0.002)
+
+
+async def changes(watch: ObjectWatch[Any]) -> list[tuple[ChangeKind, str]]:
+    batch = await anext(watch)
+    return [(each.kind, (each.new or each.old).name) for each in batch.changes]
+
+
+@asynchronous
+async def test_a_watch_goes_on_from_where_it_was_cut() -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        api.put(PODS, pod_document("a"))
+        async with ObjectWatch(client, PODS, labels="x", settings=PROMPT) as watch:
+            assert not watch.is_complete
+            assert await changes(watch) == [(ChangeKind.ADDED, "a")]
+            assert watch.is_complete
+            assert watch.lag == 0.0
+            api.say(PODS, b"")
+            while len(api.watched) < 2:
+                await asyncio.sleep(0.001)
+            api.put(PODS, pod_document("b"))
+            assert await changes(watch) == [(ChangeKind.ADDED, "b")]
+            assert watch.restarts == {"ended": 1}
+            assert (watch.relists, watch.bookmarks, watch.events) == (0, 1, 2)
+            first, second = api.watched
+            assert first["sendInitialEvents"] == "true"
+            assert "resourceVersion" not in first
+            assert second["resourceVersion"] == "1"
+            assert "sendInitialEvents" not in second
+            assert first["labelSelector"] == second["labelSelector"] == "x"
+            assert 300 <= int(first["timeoutSeconds"]) <= 600
+
+
+@asynchronous
+async def test_what_happened_while_a_watch_knew_nothing_is_found_out_by_reading_all() -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        for name in ("kept", "gone", "again", "changed"):
+            api.put(PODS, pod_document(name))
+        async with ObjectWatch(client, PODS, settings=PROMPT) as watch:
+            assert len(await changes(watch)) == 4
+            store = api._stores[PODS.path()]
+            del store["default", "gone"]
+            store["default", "again"] = {**store["default", "again"]}
+            store["default", "again"]["metadata"] = {
+                "name": "again",
+                "namespace": "default",
+                "uid": "another",
+                "resourceVersion": "90",
+            }
+            store["default", "changed"]["metadata"]["resourceVersion"] = "91"
+            status = {"kind": "Status", "code": 410, "reason": "Expired"}
+            api.say(PODS, msgspec.json.encode({"type": "ERROR", "object": status}) + b"\n")
+            seen: list[tuple[ChangeKind, str]] = []
+            while len(seen) < 4:
+                seen += await changes(watch)
+            assert sorted(seen, key=str) == [
+                (ChangeKind.ADDED, "again"),
+                (ChangeKind.CHANGED, "changed"),
+                (ChangeKind.DELETED, "again"),
+                (ChangeKind.DELETED, "gone"),
+            ]
+            assert watch.relists == 1
+            assert watch.restarts == {"gone": 1}
+            assert {name for _, name in watch.objects} == {"kept", "again", "changed"}
+
+
+@asynchronous
+async def test_a_server_that_cannot_stream_what_there_is_is_asked_for_lists() -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        for number in range(3):
+            api.put(PODS, pod_document(f"p{number}"))
+        api.faults.append(
+            lambda method, path: (422, "Invalid") if "sendInitialEvents" in path else None
+        )
+        settings = msgspec.structs.replace(PROMPT, page=2)
+        async with ObjectWatch(client, PODS, settings=settings) as watch:
+            seen: list[tuple[ChangeKind, str]] = []
+            while len(seen) < 3:
+                seen += await changes(watch)
+            assert seen == [(ChangeKind.ADDED, f"p{number}") for number in range(3)]
+            assert watch.resource_version == "3"
+            while not api.watched:
+                await asyncio.sleep(0.001)
+            api.remove(PODS, "p1")
+            assert await changes(watch) == [(ChangeKind.DELETED, "p1")]
+            assert watch.restarts == {"kubernetes-invalid": 1}
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "kind"),
+    [
+        (403, "Forbidden", failed.RequestForbidden),
+        (404, "NotFound", failed.ObjectNotFound),
+        (401, "Unauthorized", failed.NotAuthenticated),
+    ],
+)
+@asynchronous
+async def test_a_watch_that_has_no_prospects_says_so(
+    code: int, reason: str, kind: type[Exception]
+) -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        api.faults.append(lambda method, path: (code, reason))
+        async with ObjectWatch(client, PODS, settings=PROMPT) as watch:
+            with pytest.raises(kind):
+                await anext(watch)
+
+
+@asynchronous
+async def test_a_watch_that_was_complete_outlives_every_error() -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        api.put(PODS, pod_document("a"))
+        async with ObjectWatch(client, PODS, settings=PROMPT) as watch:
+            await anext(watch)
+            errors = iter([(403, "Forbidden"), (500, "InternalError"), (404, "NotFound")])
+            api.faults.append(lambda method, path: next(errors, None))
+            api.say(PODS, b"")
+            while len(api.watched) < 2:
+                await asyncio.sleep(0.001)
+            api.put(PODS, pod_document("b"))
+            assert await changes(watch) == [(ChangeKind.ADDED, "b")]
+            assert watch.restarts == {
+                "ended": 1,
+                "kubernetes-forbidden": 1,
+                "kubernetes-server": 1,
+                "kubernetes-not-found": 1,
+            }
+
+
+@asynchronous
+async def test_an_object_that_cannot_be_read_costs_no_other() -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        api.put(PODS, pod_document("a"))
+        async with ObjectWatch(client, PODS, settings=PROMPT) as watch:
+            await anext(watch)
+            metadata = {"name": "a", "namespace": "default", "resourceVersion": "7"}
+            odd = {"metadata": metadata, "spec": "odd"}
+            line = msgspec.json.encode({"type": "MODIFIED", "object": odd}) + b"\n"
+            api.say(PODS, line)
+            assert await changes(watch) == [(ChangeKind.DELETED, "a")]
+            assert list(watch.unreadable) == [("default", "a")]
+            assert watch.resource_version == "7"
+            api.put(PODS, pod_document("a"))
+            assert await changes(watch) == [(ChangeKind.ADDED, "a")]
+            assert watch.unreadable == {}
+            api.say(PODS, line + line.replace(b"MODIFIED", b"DELETED"))
+            assert await changes(watch) == [(ChangeKind.DELETED, "a")]
+            assert watch.unreadable == {}
+
+
+@asynchronous
+async def test_a_watch_that_keeps_some_objects_tells_how_others_left() -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        api.put(PODS, pod_document("a"))
+        watching = ObjectWatch(
+            client, PODS, keeps=lambda pod: not pod.spec.node_name, settings=PROMPT
+        )
+        with pytest.raises(RuntimeError, match="not open"):
+            await anext(watching)
+        async with watching as watch:
+            await anext(watch)
+            api.put(PODS, pod_document("a", nodeName="n"))
+            [change] = (await anext(watch)).changes
+            assert (change.kind, change.new) == (ChangeKind.DELETED, None)
+            assert change.final is not None
+            assert change.final.spec.node_name == "n"
+            assert dict(watch.objects) == {}
+
+
+@pytest.mark.parametrize("fields", ["spec.nodeName=n", "a=b, spec.nodeName==n"])
+@asynchronous
+async def test_selectors_for_which_the_server_drops_watches_are_refused(fields: str) -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        with pytest.raises(ValueError, match="select in the client"):
+            ObjectWatch(client, PODS, fields=fields)
+        ObjectWatch(client, NODES, fields=fields)
+        ObjectWatch(client, PODS, fields="spec.nodeName!=n")
+
+
+# Leases.
+
+QUICK = LeaseSettings(duration=2, renew_deadline=0.3, retry_period=0.02)
+
+
+@pytest.mark.parametrize(
+    ("duration", "deadline", "period"),
+    [(2, 2.0, 0.1), (2, 0.1, 0.1), (2, 0.1, 0.2), (2, 1.0, 0.0), (2, 3.0, 0.1)],
+)
+def test_times_of_a_lease_fit_together(duration: int, deadline: float, period: float) -> None:
+    with pytest.raises(Exception, match="do not fit together"):
+        LeaseSettings(duration=duration, renew_deadline=deadline, retry_period=period)
+
+
+@asynchronous
+async def test_a_lease_is_held_renewed_given_up_and_taken() -> None:
+    def spec() -> dict[str, Any]:
+        found = api.document(LEASES, "l")
+        assert found is not None
+        return dict(found["spec"])
+
+    def candidate(name: str) -> LeaderElection:
+        return LeaderElection(
+            api.connection, "l", "default", identity=name, settings=QUICK, random=Random(1)
+        )
+
+    async with SmallApiServer() as api:
+        async with candidate("a") as election:
+            leadership = await election.lead()
+            assert leadership.is_held
+            assert leadership.fencing == 0
+            assert await election.lead() is leadership
+            assert (spec()["holderIdentity"], spec()["leaseDurationSeconds"]) == ("a", 2)
+            assert spec()["leaseTransitions"] == 0
+            taken, renewed = spec()["acquireTime"], spec()["renewTime"]
+            while spec()["renewTime"] == renewed:
+                await asyncio.sleep(0.005)
+            assert spec()["acquireTime"] == taken
+            assert spec()["leaseTransitions"] == 0
+        assert not leadership.is_held
+        assert (spec()["holderIdentity"], spec()["leaseDurationSeconds"]) == ("", 1)
+        async with candidate("b") as election:
+            leadership = await election.lead()
+            assert (leadership.fencing, election.holder) == (1, "b")
+            assert spec()["leaseTransitions"] == 1
+            assert spec()["acquireTime"] != taken
+            # Somebody touched it, who did not take it: nothing is lost.
+            touched = api.document(LEASES, "l") or {}
+            api.put(LEASES, {**touched, "metadata": {**touched["metadata"], "labels": {"x": "y"}}})
+            version = (api.document(LEASES, "l") or {})["metadata"]["resourceVersion"]
+            while (api.document(LEASES, "l") or {})["metadata"]["resourceVersion"] == version:
+                await asyncio.sleep(0.005)
+            assert leadership.is_held
+            # Without the object there is no right.
+            api.remove(LEASES, "l")
+            await leadership.lost()
+            assert not leadership.is_held
+
+
+@asynchronous
+async def test_a_leader_whose_server_is_away_loses_its_right_in_time() -> None:
+    lost: list[object] = []
+    async with (
+        SmallApiServer() as api,
+        LeaderElection(
+            api.connection, "l", "default", identity="a", settings=QUICK, on_lost=lost.append
+        ) as election,
+    ):
+        leadership = await election.lead()
+        api.faults.append(lambda method, path: (500, "InternalError"))
+        await leadership.lost()
+        assert not leadership.is_held
+        assert lost == [leadership]
+
+
+@asynchronous
+async def test_who_may_not_have_a_lease_is_told() -> None:
+    async with (
+        SmallApiServer() as api,
+        LeaderElection(api.connection, "l", "default", identity="a", settings=QUICK) as election,
+    ):
+        api.faults.append(lambda method, path: (403, "Forbidden"))
+        with pytest.raises(failed.RequestForbidden):
+            await election.lead()
+
+
+# Guards.
+
+
+def test_a_guard_against_former_leaders_compares_numbers() -> None:
+    policy, binding = fencing_guard("me", "lease", "space", placed_by="x/by", fencing="x/fencing")
+    given = "int(object.metadata.annotations['x/fencing'])"
+    newest = "(has(params.spec.leaseTransitions) ? params.spec.leaseTransitions : 0)"
+    labels = {"app.kubernetes.io/managed-by": "argosy"}
+    assert policy["metadata"] == {"name": "me-fencing", "labels": labels}
+    assert policy["spec"]["paramKind"] == {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+    }
+    assert policy["spec"]["failurePolicy"] == "Fail"
+    [rule] = policy["spec"]["matchConstraints"]["resourceRules"]
+    assert rule == {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods/binding", "bindings"],
+    }
+    annotations = "object.metadata.annotations"
+    mine = f"has({annotations}) && 'x/by' in {annotations} && {annotations}['x/by'] == 'me'"
+    assert {each["name"]: each["expression"] for each in policy["spec"]["matchConditions"]} == {
+        "of-this-scheduler": mine,
+        "with-fencing": f"'x/fencing' in {annotations}",
+    }
+    [check] = policy["spec"]["validations"]
+    assert check["expression"] == f"{given} >= {newest}"
+    assert check["reason"] == "Forbidden"
+    assert binding["metadata"] == policy["metadata"]
+    assert binding["spec"] == {
+        "policyName": "me-fencing",
+        "paramRef": {"name": "lease", "namespace": "space", "parameterNotFoundAction": "Allow"},
+        "validationActions": ["Deny"],
+    }
+
+
+def test_a_guard_of_nodes_lists_them_and_excepts_kubelets() -> None:
+    listed, bindings, first, pods, second = node_guard("it's", ["n2", "n1"], "s", placed_by="by")
+    assert list(listed["data"]) == ["n1", "n2"]
+    assert listed["metadata"]["name"] == "it's-nodes"
+    assert listed["metadata"]["namespace"] == "s"
+    assert [each["metadata"]["name"] for each in (bindings, first, pods, second)] == [
+        "it's-nodes-bindings",
+        "it's-nodes-bindings",
+        "it's-nodes-pods",
+        "it's-nodes-pods",
+    ]
+    for binding in (first, second):
+        assert binding["spec"]["paramRef"]["name"] == "it's-nodes"
+    others, node = bindings["spec"], pods["spec"]
+    assert others["matchConditions"][0]["expression"].endswith("['by'] == 'it\\'s')")
+    assert others["matchConditions"][0]["expression"].startswith("!(has(")
+    is_listed = "!(has(params.data) && {} in params.data)"
+    assert others["validations"][0]["expression"] == is_listed.format("object.target.name")
+    assert node["validations"][0]["expression"] == is_listed.format("object.spec.nodeName")
+    assert node["matchConstraints"]["resourceRules"][0]["resources"] == ["pods"]
+    assert [each["expression"] for each in node["matchConditions"]] == [
+        "has(object.spec.nodeName) && object.spec.nodeName != ''",
+        "!request.userInfo.username.startsWith('system:node:')",
+    ]
+
+
+@asynchronous
+async def test_guards_are_applied_in_order_and_removed_backwards() -> None:
+    manifests = node_guard("me", ["n"], "s", placed_by="by")
+    async with SmallApiServer() as api, client_of(api) as client:
+        await apply_manifests(client, manifests)
+        paths = [path for _, path, _ in api.written]
+        root = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+        assert paths == [
+            "/api/v1/namespaces/s/configmaps/me-nodes",
+            f"{root}ies/me-nodes-bindings",
+            f"{root}ybindings/me-nodes-bindings",
+            f"{root}ies/me-nodes-pods",
+            f"{root}ybindings/me-nodes-pods",
+        ]
+        assert api.queries == 5 * [{"fieldManager": "argosy", "force": "true"}]
+        assert [body for _, _, body in api.written] == manifests
+        api.written.clear()
+        await remove_manifests(client, manifests)
+        assert [path for _, path, _ in api.written] == paths[::-1]
+        assert {method for method, _, _ in api.written} == {"DELETE"}
+        # What is not there need not be removed.
+        await remove_manifests(client, manifests)
+        assert not any(api._stores.values())
