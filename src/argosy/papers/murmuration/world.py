@@ -54,7 +54,8 @@ _SYSTEMS: Final[dict[str, tuple[str, dict[str, Any], MachineModel, int]]] = {
     ),
     "flood": ("murmuration", {"t_task": 5_000, **_PROTOTYPE}, MachineModel(), 10),
 }
-#: How schedulers of the simulations tell of placements.
+#: How schedulers of the simulations tell of placements. They decide on one task at a time: a whole job's
+#: placements would be known at the same instant, in however many messages.
 _TOLD: Final[dict[str, dict[str, Any]]] = {
     "task": {"gossip": "task"},
     "job": {"gossip": "job"},
@@ -79,7 +80,7 @@ def _scenario(point: ExperimentPoint, jobs: tuple[SimulatedJob, ...]) -> Scenari
     if "schedulers" in told:
         schedulers = max(2, int(float(told["schedulers"]) * int(told["machines"])))
     if "told" in told:
-        settings |= _TOLD[str(told["told"])]
+        settings |= {"decide": "task", **_TOLD[str(told["told"])]}
         settings["t_update"] = int(float(told["reading"]) * SECOND)
     hop, faults = HOP, tuple[Fault, ...]()
     if "restart" in told:
