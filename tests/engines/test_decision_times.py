@@ -16,7 +16,7 @@ from argosy.testing.builders import SECOND, job, scenario
 #: Microseconds.
 TIMES = {"t_job": 7_000, "t_task": 300, "t_lra": 1_100, "t_container": 11_000, "t_offer": 1_100,
     "t_idle": 11_000, "t_round": 11, "t_arcs": 110, "t_sampling": 11, "t_decision": 110,
-    "t_read": 1_100, "t_commit": 11_000, "t_update": 11_000}  # fmt: skip
+    "t_read": 1_100, "t_commit": 11_000, "t_update": 11_000, "t_failed": 1_100}  # fmt: skip
 #: Two jobs, of three tasks and two.
 SERIAL = 2 * 7_000 + 5 * 300
 #: The service waits for the next interval, and is decided on by another part.
@@ -43,6 +43,7 @@ EXPECTED: dict[str, tuple[int, int, int]] = {
     "ilp-all": (2 * 1_100 + 5 * 11_000, 10 * SECOND, 10 * SECOND + 2 * 1_100 + 5 * 11_000),
     # Sampling and deciding is the scheduler's own work; reading the sample is not counted as such.
     "vela": (5 * (11 + 110), 0, 11 + 110 + 1_100),
+    # Their jobs are short here, and not decided on centrally.
     **dict.fromkeys(("hawk", "eagle", "yaq-c", "yaq-d"), (0, 0, 0)),
 }
 

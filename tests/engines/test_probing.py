@@ -293,3 +293,32 @@ def test_sparrow_decides_on_one_job_after_another() -> None:
         ]
     assert probes == [(0, 2), (1, 1), (2, 2)]
     assert not [effect for effect in effects if isinstance(effect, Think)]
+
+
+@pytest.mark.parametrize(("engine", "order"), [(Hawk, [0, 1, 2]), (Eagle, [0, 2, 1])])
+def test_long_jobs_wait_for_the_central_scheduler_which_eagle_orders_by_their_total_time(
+    engine: Prober, order: list[int]
+) -> None:
+    """While the first is decided on, one of 300 s comes, one of 200 s, and a short one."""
+    made, cell = an_engine(engine, t_job=100, t_task=10), a_cell(4)
+    jobs = [job(f"j{n}", count, seconds=100) for n, count in enumerate((2, 3, 2))]
+    found = [
+        made.handle(JobSubmitted(each.job, number, first_tasks(number, each.tasks)), cell, 0)
+        for number, each in enumerate(jobs)
+    ]
+    assert [[effect.duration for effect in effects] for effects in found] == [[120], [], []]
+    short = made.handle(JobSubmitted(job("s", 1, seconds=1).job, 3, first_tasks(3, 1)), cell, 0)
+    assert not [effect for effect in short if isinstance(effect, Think)]
+    decided, effects = [], found[0]
+    while thinking := [effect for effect in effects if isinstance(effect, Think)]:
+        decided.append(thinking[0].job)
+        effects = made.handle(DecisionDue(thinking[0].token), cell, 0)
+        assert isinstance(effects[0], AskQueues)
+    assert decided == order
+
+
+def test_a_long_job_that_is_cancelled_while_it_waits_is_not_placed() -> None:
+    made, cell, long = an_engine(Eagle, t_job=100), a_cell(4), job("a", 2, seconds=100)
+    [thinking] = made.handle(JobSubmitted(long.job, 0, first_tasks(0, 2)), cell, 0)
+    made.handle(JobCancelled(long.job, 0, first_tasks(0, 2)), cell, 50)
+    assert list(made.handle(DecisionDue(thinking.token), cell, 100)) == []

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ class EagleSettings(HybridSettings, frozen=True):
     stale_state: bool = False
     #: Whether a job may probe the same machine several times.
     repeated: bool = False
+    #: Eagle takes long jobs by the total time of their tasks.
+    order: Literal["fcfs", "shortest-job"] = "shortest-job"
 
 
 class Eagle(HybridScheduler):

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from argosy.cell import View
 from argosy.engines.api import Context, Settings
 from argosy.engines.shared.backlog import LineKey, room_in_queue, with_room
+from argosy.engines.shared.decision_queue import DecisionQueue
 from argosy.engines.shared.machine_queues import MachineQueueScheduler
 from argosy.engines.shared.probing import Candidates, Stuck, draw
 from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal
 from argosy.model.effects import Effect, Enqueue, Probe
-from argosy.model.events import Event, MachineChanged, MachineJoined, QueuesReported
+from argosy.model.events import DecisionDue, Event, MachineChanged, MachineJoined, QueuesReported
 from argosy.model.explanations import SHORTEST_WAIT, Explanation
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.transactions import MachineArray, TaskArray
@@ -42,6 +43,11 @@ class HybridSettings(Settings, frozen=True):
     #: Probes per task of a short job; smallest number of probes per job.
     ratio: Annotated[int, Meta(ge=1, le=100)] = 2
     least: Annotated[int, Meta(ge=1, le=1_000)] = 2
+    #: Decision time of a long job is t_job + t_task x tasks. Long jobs are decided on one at a time: the
+    #: earliest first, or the one with the least estimated work.
+    t_job: Micros = Micros(0)
+    t_task: Micros = Micros(0)
+    order: Literal["fcfs", "shortest-job"] = "fcfs"
 
 
 class HybridScheduler(MachineQueueScheduler):
@@ -58,6 +64,8 @@ class HybridScheduler(MachineQueueScheduler):
         self._for_long = Candidates(only_last=settings.long_share)
         self._apart = Candidates(but_last=settings.long_share)
         self._stuck = Stuck()
+        by_work = settings.order == "shortest-job"
+        self._central = DecisionQueue(settings.t_job, settings.t_task, by_work=by_work)
 
     def probed(
         self, machines: MachineArray, apart: MachineArray, count: int, lengths: NDArray[np.int64]
@@ -71,6 +79,10 @@ class HybridScheduler(MachineQueueScheduler):
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
+            case DecisionDue():
+                work = self._central.decided()
+                decided = self._start(*work, view) if len(work[2]) else ()
+                return [*decided, *self._central.next()]
             case MachineJoined() | MachineChanged():
                 effects = super().handle(event, view, now)
                 again = self._stuck.take()
@@ -80,6 +92,7 @@ class HybridScheduler(MachineQueueScheduler):
     def withdraw(self, event: Withdrawal) -> None:
         super().withdraw(event)
         self._stuck.withdraw(event)
+        self._central.withdraw(event)
 
     def forget_machines(self) -> None:
         super().forget_machines()
@@ -90,6 +103,11 @@ class HybridScheduler(MachineQueueScheduler):
         return (group.estimate or 0) > self._long_short.cutoff
 
     def begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
+        if self._central.takes_time and any(map(self._is_long, job.groups)):
+            return self._central.add((job, number, tasks))
+        return self._start(job, number, tasks, view)
+
+    def _start(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
         if self.asks_for_short or any(map(self._is_long, job.groups)):
             return self.ask(job, number, tasks)
         nothing = np.zeros(view.machines, np.int64)

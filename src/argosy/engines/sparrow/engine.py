@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
@@ -8,10 +7,11 @@ from msgspec import Meta
 
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
+from argosy.engines.shared.decision_queue import DecisionQueue
 from argosy.engines.shared.machine_queues import MachineQueueScheduler
 from argosy.engines.shared.probing import Stuck, draw
-from argosy.engines.shared.withdrawal import WaitingTasks, Withdrawal, update
-from argosy.model.effects import Effect, Probe, Think
+from argosy.engines.shared.withdrawal import Withdrawal
+from argosy.model.effects import Effect, Probe
 from argosy.model.events import DecisionDue, Event, MachineChanged, MachineJoined
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machine_model import MachineModel
@@ -54,14 +54,12 @@ class Sparrow(MachineQueueScheduler):
         super().__init__(context)
         self._settings = settings
         self._stuck = Stuck()
-        #: Jobs to be decided on; a decision on the first is under way.
-        self._queue: deque[WaitingTasks] = deque()
+        self._queue = DecisionQueue(settings.t_job, settings.t_task)
 
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:
             case DecisionDue():
-                effects = self._probe(*self._queue.popleft(), view)
-                return [*effects, *self._decide()]
+                return [*self._probe(*self._queue.decided(), view), *self._queue.next()]
             case MachineJoined() | MachineChanged():
                 effects = super().handle(event, view, now)
                 again = self._stuck.take()
@@ -71,21 +69,12 @@ class Sparrow(MachineQueueScheduler):
     def withdraw(self, event: Withdrawal) -> None:
         super().withdraw(event)
         self._stuck.withdraw(event)
-        self._queue = deque(update(work, event) for work in self._queue)
+        self._queue.withdraw(event)
 
     def begin(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
-        if not self._settings.t_job and not self._settings.t_task:
+        if not self._queue.takes_time:
             return self._probe(job, number, tasks, view)
-        self._queue.append((job, number, tasks))
-        return self._decide() if len(self._queue) == 1 else ()
-
-    def _decide(self) -> Sequence[Effect]:
-        """Begins to decide on the first job, if there is one."""
-        if not self._queue:
-            return ()
-        _, number, tasks = self._queue[0]
-        duration = self._settings.t_job + self._settings.t_task * len(tasks)
-        return (Think(duration, number, number),)
+        return self._queue.add((job, number, tasks))
 
     def _probe(self, job: Job, number: int, tasks: TaskArray, view: View) -> Sequence[Effect]:
         settings, random = self._settings, self._context.random
