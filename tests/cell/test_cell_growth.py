@@ -197,6 +197,29 @@ def test_labels_that_come_and_go_leave_nothing_behind() -> None:
     assert cell.members("slot", "s5").tolist() == [0]
 
 
+def test_capacities_add_up_to_at_most_2_to_the_62_after_every_change() -> None:
+    most = 2**53
+
+    def resized(machine: int, cpu: int) -> MachineChange:
+        return ResizeMachine(machine, Resources(cpu, 8))
+
+    cell = cell_of(2**9, cpu=most)
+    refused = (
+        [AddMachine(Machine("one more", Resources(1, 0)))],
+        [resized(0, 0), AddMachine(Machine("another", Resources(1, 0))), resized(0, most)],
+        [resized(0, 0), resized(0, most), AddMachine(Machine("a third", Resources(1, 0)))],
+    )
+    for changes in refused:
+        with pytest.raises(ModelError, match=r"add up to more than 2\^62"):
+            change(cell, *changes)
+    change(
+        cell,
+        *(resized(0, 1), resized(0, 2), resized(0, most - 1)),
+        AddMachine(Machine("fits", Resources(1, 0))),
+    )
+    assert cell.view().capacity_total()["cpu"] == 2**62
+
+
 def test_a_snapshot_keeps_its_resources_and_finds_no_room_of_later_ones() -> None:
     cell = cell_of(1)
     old = cell.snapshot()

@@ -60,6 +60,13 @@ def test_the_loop_goes_on_until_the_answer_comes(engine: str) -> None:
     run.replay()
 
 
+def test_the_time_until_the_answer_is_spent_on_deciding() -> None:
+    run = Run(ENGINES["medea"], [service()], answers=[17])
+    (attempt,) = run.told("attempt")
+    (scheduler,) = run.world.host.schedulers
+    assert scheduler.lanes["lra"].total(run.world.runtime.now) == attempt["takes"] == 7 * SECOND
+
+
 def test_what_others_took_in_between_is_a_conflict_and_asked_about_again() -> None:
     # Each machine has room for either. Tasks are placed while the service is deliberated on.
     jobs = [service(4), job("b", 4, cpu=3_000, submit=11, seconds=6, kind="batch")]
