@@ -183,27 +183,28 @@ class EffectRunner:
         delay = self._hop
         if delay < 0:
             delay = self._links.reliable_delay(scheduler.name, agent_of(effect.cluster), now)
-        is_next = delay == 0 and self._is_alone
-        if not (is_next and self._goes_on(self._arrive_commit, scheduler, effect, now)):
+        if delay == 0 and self._is_alone and self.passes_turn():
+            self.go_on(self._arrive_commit, scheduler, effect, now)
+        else:
             self._host.request(now + delay, scheduler, self._arrive_commit, effect)
 
-    def _goes_on(
+    def passes_turn(self) -> bool:
+        """Whether what is to happen now, and would come next anyway, happens without a detour over the
+        clock: `go_on` must follow. Only so often in a row, because each time is a call within a call."""
+        return self._detours_saved < _MOST_SAVED and self._runtime.pass_turn()
+
+    def go_on(
         self,
         action: Callable[[Scheduler, Any, int], None],
         scheduler: Scheduler,
         what: Any,
         now: int,
-    ) -> bool:
-        """What is to happen now happens without a detour over the clock, if it would come next anyway.
-        Only so often in a row, because each time is a call within a call. Returns whether it did."""
-        if self._detours_saved >= _MOST_SAVED or not self._runtime.pass_turn():
-            return False
+    ) -> None:
         self._detours_saved += 1
         try:
             action(scheduler, what, now)
         finally:
             self._detours_saved -= 1
-        return True
 
     def _arrive_commit(self, scheduler: Scheduler, effect: Commit, now: int) -> None:
         if effect.pipeline is not None:
@@ -216,7 +217,9 @@ class EffectRunner:
         if delay < 0:
             delay = self._links.reliable_delay(agent_of(effect.cluster), scheduler.name, now)
         event = Committed(effect.token, outcome)
-        if not (delay == 0 and self._goes_on(self._host.handle, scheduler, event, now)):
+        if delay == 0 and self.passes_turn():
+            self.go_on(self._host.handle, scheduler, event, now)
+        else:
             self._host.post(now + delay, scheduler, event)
 
     def _commit_claims(self, scheduler: Scheduler, effect: Commit, now: int) -> Outcome | None:

@@ -334,8 +334,10 @@ class Host:
             raise UnknownName("scheduler", name, list(self._by_name))
         return scheduler
 
-    def submit(self, job: Job) -> int:
-        """Routes and numbers a new job, and passes it to its scheduler, now."""
+    def submit(self, job: Job, entered: Callable[[int], None] | None = None) -> int:
+        """Routes and numbers a new job, and passes it to its scheduler, now. Before the scheduler hears
+        of it, `entered` is called with its number; then, if nothing else comes first, the scheduler
+        handles it at once."""
         now = self.runtime.now
         scheduler = self.router.route(job)
         if scheduler is None:
@@ -346,9 +348,16 @@ class Host:
         number = self.add(job, scheduler, now)
         if self.decisions.journal is not None:
             self.decisions.input(records.SubmittedRecord(now, number, job, scheduler.name))
+        event, is_next = None, False
         if scheduler.engine is not None:
-            tasks = first_tasks(number, job.tasks)
-            self.post(now, scheduler, JobSubmitted(job, number, tasks))
+            event = JobSubmitted(job, number, first_tasks(number, job.tasks))
+            is_next = entered is not None and self._effects.passes_turn()
+            if not is_next:
+                self.post(now, scheduler, event)
+        if entered is not None:
+            entered(number)
+        if event is not None and is_next:
+            self._effects.go_on(self.handle, scheduler, event, now)
         return number
 
     def place(self, job: Job, machine: int, by: str, commit: str) -> Refusal | None:

@@ -138,7 +138,12 @@ class SimulatedWorld:
     def _submit_next(self) -> None:
         made = self._next_job
         assert made is not None
-        number = self.host.submit(made.job)
+        self.host.submit(made.job, self._entered)
+
+    def _entered(self, number: int) -> None:
+        """The next job has this number; its scheduler has not heard of it yet."""
+        made = self._next_job
+        assert made is not None
         self.tell_times(number, made)
         if made.job.groups[0].activities:
             activities = np.array(made.job.activities, np.int64)
