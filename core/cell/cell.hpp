@@ -279,7 +279,7 @@ class Cell : public CellView {
     const std::int64_t* request = shapes_->request(shape);
     const bool may_evict = shapes_->lowest_precedence() < bound;
     for (std::int32_t machine = 0; machine < machines(); ++machine) {
-      if (changed_in_[static_cast<std::size_t>(machine)] <= transaction) continue;
+      if (last_in_[static_cast<std::size_t>(machine)].changed <= transaction) continue;
       if (columns_.flags(machine) != 0) continue;
       const auto word = static_cast<std::size_t>(machine) / 64;
       if (!within.empty() && (word >= within.size() || ((within[word] >> (machine & 63)) & 1) == 0)) {
@@ -326,8 +326,12 @@ class Cell : public CellView {
   void prefetch_end(std::int32_t slot) const {
     const std::int32_t machine = claims_.at(slot).machine;
     if (machine < 0) return;
-    columns_.prefetch(machine);
+    prefetch_change(machine);
     claims_.prefetch_neighbours(slot);
+  }
+  void prefetch_change(std::int32_t machine) const {
+    columns_.prefetch(machine);
+    __builtin_prefetch(&last_in_[static_cast<std::size_t>(machine)], 1);
   }
   void finish_claim(std::int32_t slot) {
     begin();
@@ -359,6 +363,7 @@ class Cell : public CellView {
     log_.clear();
     evicted_.clear();
     evicted_from_.clear();
+    placed_.clear();
   }
 
   std::int32_t add_machine(const std::int64_t* capacity, std::span<const std::int32_t> sets,
@@ -381,6 +386,8 @@ class Cell : public CellView {
   // Tasks evicted since `begin`, in order, and the machines they were on.
   const std::vector<std::int64_t>& evicted() const { return evicted_; }
   const std::vector<std::int32_t>& evicted_from() const { return evicted_from_; }
+  // The slots of the claims made since `begin`, in order.
+  const std::vector<std::int32_t>& placed() const { return placed_; }
   // Over all machines, gone or not: bounded by 2^62.
   const Amounts& capacity_ever() const { return capacity_ever_; }
 
@@ -397,6 +404,12 @@ class Cell : public CellView {
     std::size_t evictions;
   };
 
+  // The transaction that last changed a machine's version, and the one that last claimed something there.
+  struct LastIn {
+    std::uint64_t changed = 0;
+    std::uint64_t claimed = 0;
+  };
+
   Mark mark() const { return {log_.size(), evicted_.size()}; }
 
   void undo(Mark to) {
@@ -407,6 +420,7 @@ class Cell : public CellView {
         case Step::placed:
           account(claims_.at(step.at), -1);
           claims_.take_back(step.at);
+          placed_.pop_back();
           break;
         case Step::removed:
           claims_.put_back(step.claim);
@@ -419,7 +433,7 @@ class Cell : public CellView {
         case Step::versioned:
           --columns_.version_for_writing(step.at);
           // When it changed before is not known any more.
-          changed_in_[static_cast<std::size_t>(step.at)] = transaction_ - 1;
+          last_in_[static_cast<std::size_t>(step.at)].changed = transaction_ - 1;
           break;
       }
     }
@@ -466,6 +480,7 @@ class Cell : public CellView {
       claims_.set_devices(slot, choose_devices(columns_.devices(machine), shapes_->request(shape)[d]));
     }
     account(claims_.at(slot), 1);
+    placed_.push_back(slot);
     if (is_logged_) log_.push_back({Step::placed, slot, {}});
   }
 
@@ -495,7 +510,7 @@ class Cell : public CellView {
   }
 
   void touch(std::int32_t machine) {
-    std::uint64_t& last = changed_in_[static_cast<std::size_t>(machine)];
+    std::uint64_t& last = last_in_[static_cast<std::size_t>(machine)].changed;
     if (last == transaction_) return;
     last = transaction_;
     ++columns_.version_for_writing(machine);
@@ -504,19 +519,19 @@ class Cell : public CellView {
 
   // Never undone: a claim that is taken back has been seen.
   void count_claim(std::int32_t machine) {
-    std::uint64_t& last = claimed_in_[static_cast<std::size_t>(machine)];
+    std::uint64_t& last = last_in_[static_cast<std::size_t>(machine)].claimed;
     if (last == transaction_) return;
     last = transaction_;
     ++columns_.sequence_for_writing(machine);
   }
 
   std::uint32_t sequence_before(std::int32_t machine) const {
-    const bool is_claimed = claimed_in_[static_cast<std::size_t>(machine)] == transaction_;
+    const bool is_claimed = last_in_[static_cast<std::size_t>(machine)].claimed == transaction_;
     return columns_.sequence(machine) - (is_claimed ? 1 : 0);
   }
 
   std::uint32_t version_before(std::int32_t machine) const {
-    const bool is_touched = changed_in_[static_cast<std::size_t>(machine)] == transaction_;
+    const bool is_touched = last_in_[static_cast<std::size_t>(machine)].changed == transaction_;
     return columns_.version(machine) - (is_touched ? 1 : 0);
   }
 
@@ -545,15 +560,14 @@ class Cell : public CellView {
   Claims claims_;
   std::vector<Scheduler> schedulers_;
   std::uint64_t transaction_ = 0;
-  // The transaction that last changed each machine's version.
-  std::vector<std::uint64_t> changed_in_;
-  // The transaction that last claimed something on each machine.
-  std::vector<std::uint64_t> claimed_in_;
+  // By machine.
+  std::vector<LastIn> last_in_;
   std::vector<Step> log_;
   // Whether a step of this transaction may have to be undone.
   bool is_logged_ = true;
   std::vector<std::int64_t> evicted_;
   std::vector<std::int32_t> evicted_from_;
+  std::vector<std::int32_t> placed_;
   // The tasks of the claims being judged, sorted; empty until it matters.
   std::vector<std::int64_t> claimed_;
   Amounts capacity_ever_{};

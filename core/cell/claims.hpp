@@ -129,6 +129,7 @@ class Claims {
     }
     const std::int32_t slot = free_slot_;
     free_slot_ = at(slot).next;
+    if (free_slot_ >= 0) prefetch(free_slot_);
     return slot;
   }
 

@@ -210,7 +210,7 @@ inline Judged Cell::commit(const ClaimRows& rows, const Settled& settled, const 
 
   for (std::size_t from = 0; from < rows.count;) {
     if (const std::size_t ahead = from + rows_ahead; ahead < rows.count && knows(rows.machines[ahead])) {
-      columns_.prefetch(rows.machines[ahead]);
+      prefetch_change(rows.machines[ahead]);
       claims_.prefetch_last_on(rows.machines[ahead]);
     }
     std::size_t to = from + 1;

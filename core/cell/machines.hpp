@@ -56,8 +56,7 @@ inline std::int32_t Cell::add_machine(const std::int64_t* capacity,
   groups_->append(sets, attributes);
   const std::int32_t machine = columns_.append(capacity);
   claims_.append_machine();
-  changed_in_.push_back(0);
-  claimed_in_.push_back(0);
+  last_in_.emplace_back();
   for (int d = 0; d < dimensions(); ++d) {
     capacity_[static_cast<std::size_t>(d)] += capacity[d];
     capacity_ever_[static_cast<std::size_t>(d)] += capacity[d];

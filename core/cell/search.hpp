@@ -51,6 +51,8 @@ class Search {
     const auto machines = static_cast<std::size_t>(columns.machines());
     if (scratch_.taken.size() < machines) scratch_.taken.resize(machines, 0);
     taken_ = scratch_.taken.data();
+    is_plain_ = query.within == nullptr && query.adjust == nullptr && query.needs_room &&
+                query.per_machine == 0 && devices_ < 0;
   }
 
   Found run() {
@@ -70,6 +72,7 @@ class Search {
 
  private:
   static constexpr int fitting = -1;
+  static constexpr std::size_t starts_ahead = 8;
 
   struct Scratch {
     // Number of tasks this search put on each machine; all zero between searches.
@@ -132,6 +135,18 @@ class Search {
     return fitting;
   }
 
+  // The same where nothing but room matters.
+  int look_plainly(std::int32_t machine) {
+    const Page& page = columns_.page(machine);
+    if (page.flags[static_cast<std::size_t>(machine & Page::mask)] != 0) return dimensions_ + 1;
+    const std::int64_t* room = page.free.data() + row(machine);
+    const std::int64_t tasks = taken(machine) + 1;
+    for (int d = 0; d < dimensions_; ++d) {
+      if (room[d] < query_.request[d] * tasks) return d;
+    }
+    return fitting;
+  }
+
   std::size_t row(std::int32_t machine) const {
     return static_cast<std::size_t>(machine & Page::mask) * static_cast<std::size_t>(dimensions_);
   }
@@ -168,14 +183,32 @@ class Search {
     const std::int32_t machines = columns_.machines();
     found_.machines.reserve(static_cast<std::size_t>(query_.count));
     found_.versions.reserve(static_cast<std::size_t>(query_.count));
-    for (std::int64_t task = 0; task < query_.count; ++task) {
-      auto machine = static_cast<std::int32_t>(random_.below(static_cast<std::uint64_t>(machines)));
+    // Starts are drawn ahead, so that memory is fetched before it is looked at.
+    const Random before = random_;
+    std::array<std::int32_t, starts_ahead> starts;
+    const auto draw = [&](std::size_t task) {
+      if (static_cast<std::int64_t>(task) >= query_.count) return;
+      const auto start = static_cast<std::int32_t>(random_.below(static_cast<std::uint64_t>(machines)));
+      columns_.prefetch(start);
+      starts[task % starts_ahead] = start;
+    };
+    for (std::size_t task = 0; task < starts_ahead; ++task) draw(task);
+    for (std::size_t task = 0; static_cast<std::int64_t>(task) < query_.count; ++task) {
+      std::int32_t machine = starts[task % starts_ahead];
+      draw(task + starts_ahead);
       std::int32_t looks = 0;
-      while (looks < machines && !note(look(machine))) {
+      while (looks < machines && !note(is_plain_ ? look_plainly(machine) : look(machine))) {
         ++looks;
         if (++machine == machines) machine = 0;
       }
-      if (looks == machines) return recount();
+      if (looks == machines) {
+        // As if only the starts of the tasks searched for had been drawn.
+        random_ = before;
+        for (std::size_t drawn = 0; drawn <= task; ++drawn) {
+          random_.below(static_cast<std::uint64_t>(machines));
+        }
+        return recount();
+      }
       take(machine);
     }
   }
@@ -361,6 +394,8 @@ class Search {
   int devices_;
   // A reference to the scratch space: looking it up per thread would cost more than examining a machine.
   std::int32_t* taken_;
+  // Whether `look_plainly` is enough.
+  bool is_plain_;
   Found found_;
 };
 

@@ -43,9 +43,11 @@ inline void TaskRuntime::finish(std::int32_t at) {
   if (record_tasks_ && board_.has_task(claim.task)) {
     rows_.push_back({claim.task, run.placed, run.started, now_, claim.machine});
   }
-  listeners_.tell_end({0, claim.task, run.estimate, run.took_slot(), claim.machine, claim.shape,
-                       Ledger::ended},
-                      now_);
+  if (listeners_.has_views()) {
+    listeners_.tell_end({0, claim.task, run.estimate, run.took_slot(), claim.machine, claim.shape,
+                         Ledger::ended},
+                        now_);
+  }
   if (listeners_.hears(board_.owner(job_of(claim.task)))) {
     finished_.push_back(
         {claim.task, run.estimate, run.took_slot(), claim.machine, claim.shape});
@@ -103,9 +105,11 @@ inline bool TaskRuntime::stop_task(std::int64_t task, std::uint64_t incarnation,
 // A task is over without having finished. Wait views are told as for every end; its scheduler learns of a
 // failure by other means.
 inline void TaskRuntime::tell_over(const Notice& notice, bool is_told) {
-  listeners_.tell_end({0, notice.task, notice.estimate, notice.started, notice.machine, notice.shape,
-                       Ledger::ended},
-                      now_);
+  if (listeners_.has_views()) {
+    listeners_.tell_end({0, notice.task, notice.estimate, notice.started, notice.machine, notice.shape,
+                         Ledger::ended},
+                        now_);
+  }
   if (is_told && listeners_.hears(board_.owner(job_of(notice.task)))) {
     finished_.push_back(notice);
   }

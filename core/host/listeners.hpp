@@ -66,8 +66,11 @@ class Listeners {
     }
   }
 
-  void tell_end(WaitReport report, std::int64_t now) {
-    if (hop_ < 0) return;
+  // Whether anybody may be told of ends: if not, `tell_end` need not be called.
+  bool has_views() const { return hop_ >= 0 && !views_.empty(); }
+  // There must be views.
+  void tell_end(const WaitReport& ended, std::int64_t now) {
+    WaitReport report = ended;
     report.due = now + hop_;
     bool is_logged = false;
     for (WaitView* view : views_) {

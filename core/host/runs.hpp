@@ -54,6 +54,13 @@ class Runs {
     free_[block_class(count)].push_back(first);
   }
 
+  // A run of the claim in that slot will be written soon.
+  void prefetch_slot(std::int32_t slot) const {
+    if (static_cast<std::size_t>(slot) < by_slot_.size()) {
+      __builtin_prefetch(&by_slot_[static_cast<std::size_t>(slot)], 1);
+    }
+  }
+
   void write(std::int32_t at, const Run& run) {
     const auto slot = static_cast<std::size_t>(run.slot);
     if (slot >= by_slot_.size()) by_slot_.resize(slot + 1, -1);

@@ -168,6 +168,13 @@ class TaskRuntime {
 
   // These tasks have just got their claims, and run from now on. Those that are alike end by one timer.
   void launch(std::span<const std::int64_t> tasks) {
+    std::vector<std::int32_t> slots;
+    slots.reserve(tasks.size());
+    for (const std::int64_t task : tasks) slots.push_back(claimed_slot(task));
+    launch(tasks, slots);
+  }
+  // The same, with the slots of the claims.
+  void launch(std::span<const std::int64_t> tasks, std::span<const std::int32_t> slots) {
     if (tasks.empty()) return;
     const TaskFact fact = facts_.of(tasks.front());
     if (pools_.has(job_of(tasks.front())) || !has_timer(fact.time) || !facts_.are_alike(tasks)) {
@@ -177,7 +184,9 @@ class TaskRuntime {
     const auto count = static_cast<std::int32_t>(tasks.size());
     const std::int32_t first = runs_.take_places(count);
     for (std::int32_t i = 0; i < count; ++i) {
-      write_run(first + i, tasks[static_cast<std::size_t>(i)], fact.estimate, now_, 0, false);
+      const auto row = static_cast<std::size_t>(i);
+      if (row + rows_ahead < slots.size()) runs_.prefetch_slot(slots[row + rows_ahead]);
+      write_run(first + i, slots[row], tasks[row], fact.estimate, now_, 0, false);
     }
     timers_.push_end(now_ + fact.time, finish_kind, first, count);
   }
@@ -187,7 +196,7 @@ class TaskRuntime {
     cell_.check(rows, {}, terms);
     cell_.begin();
     Judged judged = cell_.commit(rows, {}, terms);
-    if (judged.is_whole && cell_.evicted().empty()) launch({rows.tasks, rows.count});
+    if (judged.is_whole && cell_.evicted().empty()) launch({rows.tasks, rows.count}, cell_.placed());
     return judged;
   }
 
@@ -354,15 +363,19 @@ class TaskRuntime {
                        std::int64_t delay, std::int64_t duration) {
     const bool is_told = !has_timer(duration) && !pools_.has(job_of(task));
     const std::int32_t at = runs_.take_places(1);
-    write_run(at, task, estimate, placed, delay, is_told);
+    write_run(at, claimed_slot(task), task, estimate, placed, delay, is_told);
     return at;
   }
 
-  // Starts after `delay`.
-  void write_run(std::int32_t at, std::int64_t task, std::int64_t estimate, std::int64_t placed,
-                 std::int64_t delay, bool is_told) {
+  std::int32_t claimed_slot(std::int64_t task) const {
     const std::int32_t slot = cell_.claims().slot(task);
     if (slot < 0) throw std::invalid_argument("a task cannot run without a claim");
+    return slot;
+  }
+
+  // The task with its claim in that slot starts after `delay`.
+  void write_run(std::int32_t at, std::int32_t slot, std::int64_t task, std::int64_t estimate,
+                 std::int64_t placed, std::int64_t delay, bool is_told) {
     const Claim& claim = cell_.claims().at(slot);
     board_.move(task, TaskState::running, now_);
     runs_.write(at, {claim.sequence, placed, now_ + delay, estimate, delay, slot, is_told});

@@ -371,6 +371,18 @@ def test_a_first_fit_that_falls_short_counts_each_machine_once() -> None:
     assert (found.looked_at, found.feasible, found.ruled_out) == (20, 15, {"cpu": 5})
 
 
+@pytest.mark.parametrize(("count", "tried"), [(1, 1), (3, 3), (7, 7), (8, 8), (12, 12), (20, 13)])
+def test_first_fit_draws_once_for_each_task_it_searches_for(count: int, tried: int) -> None:
+    """However far ahead it draws: what the stream gives next does not depend on that."""
+    cell = cell_of(*[(10, 10)] * 12)
+    shape = cell.shape(Resources(cpu=10, memory=1))
+    random, other = Random(3), Random(3)
+    cell.find(shape, count, Rule.FIRST, random)
+    for _ in range(tried):
+        other.below(12)
+    assert random.bits() == other.bits()
+
+
 def _claim(cell: Cell, task: int, machine: int, shape: int, **terms: bool) -> Outcome:
     where = np.array([machine], np.int32)
     claims = Claims(

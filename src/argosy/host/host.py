@@ -409,8 +409,9 @@ class Host:
         """Deactivates the constraints of finished applications."""
         done = self.board.take_done().tolist()
         self._done += done
-        for number in done:
-            self.cell.retire(number)
+        if self.cell.applications():
+            for number in done:
+                self.cell.retire(number)
         for number in [n for n in self._given_up if self.board.is_over(n)]:
             self._given_up.discard(number)
             self.cell.retire(number)
