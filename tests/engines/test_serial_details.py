@@ -154,6 +154,20 @@ def test_after_a_conflict_a_job_is_tried_again_at_once_and_at_a_limit_later() ->
         assert bool(of(effects, Think)) != waits
 
 
+def test_any_unfinished_job_may_be_tried_again_after_a_fixed_time() -> None:
+    """As in the published simulator of the Omega paper: after a conflict too, and without doubling."""
+    engine, cell = an_omega(t_job=0, t_task=0, retry_after=SECOND), cell_of(1)
+    thinking = only(submit(engine, cell, job("a", 1, cpu=1_000).job, 0), Think)
+    commit = only(decide(engine, cell, thinking), Commit)
+    take(cell, 0, 1)
+    answer = Committed(commit.token, cell.commit(commit.transaction))
+    for _ in range(3):
+        waits = only(engine.handle(answer, cell, 0), WakeMe)
+        assert waits.at == SECOND
+        thinking = only(engine.handle(TimerFired(waits.name), cell, 0), Think)
+        answer = DecisionDue(thinking.token)
+
+
 def test_each_failure_domain_gets_an_equal_part_rounded_up() -> None:
     cell = Cell(("cpu", "memory"), {"rack": ("r0", "r1")})
     joins = tuple(AddMachine(machine) for machine in machines(8))

@@ -149,7 +149,7 @@ class TestOmega:
 
     def test_a_figure_end_to_end(self) -> None:
         points, found = tiny(["9"])
-        assert len(points) == 4
+        assert len(points) == 6
         drawn = OMEGA.draw(found, ["9"])
         assert [panel.title for panel in drawn[0].panels] == [
             "(a) Conflict fraction",
@@ -164,6 +164,7 @@ class TestOmega:
         assert one[1] > 2 * one[0]
         assert {claim.id for claim in OMEGA.claims(found, ["9"])} == {
             "omega-9a-conflicts-grow-with-schedulers",
+            "omega-9a-conflicts-grow-with-schedulers-simulator",
             "omega-9b-busyness-falls",
         }
 
@@ -350,9 +351,9 @@ class TestCommand:
         fields = [field.name for field in msgspec.structs.fields(Claim)]
         assert fields == ["id", "figure", "paper", "here", "tolerance", "holds", "setup", "note"]
         document = json.loads(done.stdout)
-        assert [list(claim) for claim in document] == [fields] * 2
+        assert [list(claim) for claim in document] == [fields] * 3
         assert msgspec.convert(document, list[Claim])
-        assert len(list((tmp_path / "runs" / "paper-omega-smoke").iterdir())) == 4
+        assert len(list((tmp_path / "runs" / "paper-omega-smoke").iterdir())) == 6
         assert 'id="figure-9"' in (tmp_path / "runs" / "paper-omega.html").read_text("utf-8")
 
     @pytest.mark.parametrize("arguments", [("omgea",), ("omega", "--figure", "99")])

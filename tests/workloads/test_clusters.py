@@ -402,3 +402,99 @@ def test_a_scheduler_is_as_busy_as_the_parameters_say():
     busy = next(one.busyness for one in summary.schedulers if one.name == "batch")
     assert busy == pytest.approx(offered, rel=0.1)
     assert summary.utilisation["cpu"] > 0.6
+
+
+@pytest.mark.parametrize("name", ["B", "C"])
+def test_a_varied_cluster_has_machines_of_several_kinds(name):
+    spec = cluster(name)
+    found = Counter((m.capacity.cpu, m.capacity.memory) for m in machines(spec, varied=True))
+    assert found.total() == spec.machines.count
+    weights = {(k.capacity.cpu, k.capacity.memory): k.weight for k in spec.machines.mix}
+    whole = sum(weights.values())
+    for size, weight in weights.items():
+        assert found[size] == pytest.approx(spec.machines.count * weight / whole, rel=0.1, abs=3)
+    # About as much in all as machines that are alike have.
+    cpu = sum(size[0] * count for size, count in found.items()) / found.total()
+    assert cpu == pytest.approx(spec.machines.capacity.cpu, rel=0.1)
+
+
+def test_machines_of_a_kind_are_spread_over_a_varied_cluster():
+    platforms = [m.attributes["platform"] for m in machines(cluster("C"), varied=True)]
+    for part in range(10):
+        share = platforms[part * 1_250 : (part + 1) * 1_250].count("C") / 1_250
+        assert share == pytest.approx(0.063, abs=0.01)
+
+
+def test_a_cluster_whose_machines_are_alike_cannot_be_varied():
+    with pytest.raises(ModelError, match="all alike") as told:
+        machines(cluster("A"), varied=True)
+    assert told.value.expected == "one of B, C"
+
+
+def test_the_fill_of_a_varied_cluster_is_a_share_of_what_there_is():
+    spec = cluster("C")
+    there = sum(m.capacity.memory for m in machines(spec, 0.1, varied=True))
+    held = sum(
+        made.tasks * made.groups[0].request.memory
+        for made in fill(spec, Random(1), scale=0.1, varied=True)
+    )
+    assert held / there == pytest.approx(0.6, abs=0.005)
+
+
+def test_some_jobs_of_a_varied_cluster_are_picky_and_otherwise_the_same():
+    spec, plain, varied = cluster("B"), [], []
+    for into, is_varied in ((plain, False), (varied, True)):
+        into += jobs(spec, DAY, Random(1), rate={"batch": 0.1}, varied=is_varied)
+    picky = Counter()
+    for one, other in zip(plain, varied, strict=True):
+        assert (one.id, one.submit, one.tasks) == (other.id, other.submit, other.tasks)
+        assert not one.job.constraints
+        assert not one.groups[0].requires
+        picky[other.kind, tuple(other.groups[0].requires), bool(other.job.constraints)] += 1
+    total = Counter(made.kind for made in plain)
+    assert picky["batch", ("platform",), False] / total["batch"] == pytest.approx(0.05, abs=0.01)
+    assert picky["service", ("platform",), False] / total["service"] == pytest.approx(0.1, abs=0.03)
+    assert picky["service", (), True] / total["service"] == pytest.approx(0.2, abs=0.03)
+    assert picky["batch", (), True] == 0
+
+
+@pytest.mark.parametrize("burstiness", [1.0, 2.0, 4.0])
+def test_bursty_arrivals_are_as_many_and_vary_more(burstiness):
+    made = jobs(cluster("B"), 2 * WEEK, Random(3), rate={"service": 0}, burstiness=burstiness)
+    gaps = [b.submit - a.submit for a, b in pairwise(islice(made, 200_000))]
+    mean = sum(gaps) / len(gaps)
+    deviation = (sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) ** 0.5
+    assert mean == pytest.approx(1_065_000, rel=0.03)
+    assert deviation / mean == pytest.approx(burstiness, rel=0.03)
+
+
+@pytest.mark.parametrize("burstiness", [0.5, 101.0])
+def test_a_burstiness_beyond_its_bounds_is_refused(burstiness):
+    with pytest.raises(ModelError, match="a burstiness of"):
+        jobs(cluster("B"), DAY, Random(1), burstiness=burstiness)
+
+
+def test_a_scenario_may_ask_for_a_varied_bursty_cluster(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text(
+        """name = "varied"
+        seed = 1
+        horizon = "1h"
+        [workload.cluster]
+        name = "B"
+        span = "1h"
+        scale = 0.2
+        turnover = "1h"
+        varied = true
+        burstiness = 3
+        [[fleet]]
+        name = "all"
+        engine = "omega"
+        """
+    )
+    scenario = load(path)
+    assert {m.attributes["platform"] for m in scenario.cell.machines} == {"A", "B", "C"}
+    assert any(made.groups[0].requires for made in scenario.jobs)
+    path.write_text(path.read_text().replace('name = "B"', 'name = "A"'))
+    with pytest.raises(ArgosyError, match="all alike"):
+        load(path)

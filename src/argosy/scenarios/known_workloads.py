@@ -36,6 +36,11 @@ _TRACES: Final[dict[str, ModuleType]] = {"google2011": google2011, "google2019":
 BRINGING: Final = ("cluster", *_TRACES, "alibaba2023")
 
 
+Burstiness: TypeAlias = Annotated[
+    float, msgspec.Meta(ge=1, le=clusters.MOST_BURSTY, description="a number from 1 to 100")
+]
+
+
 class ClusterTable(msgspec.Struct, frozen=True, kw_only=True):
     """`rate` is a number, or a table of numbers by kind of job."""
 
@@ -48,6 +53,10 @@ class ClusterTable(msgspec.Struct, frozen=True, kw_only=True):
     mapreduce: bool = False
     #: Mean running time of the fill's tasks; None: they never end.
     turnover: Time | None = None
+    #: Whether machines are of several kinds and some jobs picky.
+    varied: bool = False
+    #: How irregular arrivals are: the coefficient of variation of the times between them.
+    burstiness: Burstiness = 1.0
 
 
 class GoogleTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +103,7 @@ def bring_machines(
 ) -> tuple[Machine, ...]:
     """The machines of the workload `name`; `notes` counts what is omitted from a trace."""
     if isinstance(table, ClusterTable):
-        return clusters.machines(_cluster(table), table.scale)
+        return clusters.machines(_cluster(table), table.scale, varied=table.varied)
     source = _source(scenario, name, table)
     if isinstance(table, AlibabaTable):
         return alibaba2023.machines(source, nodes=table.nodes, pods=table.pods, most=table.machines)
@@ -150,9 +159,15 @@ def bring_jobs(
 
 def _cluster(table: ClusterTable) -> clusters.ClusterSpec:
     try:
-        return clusters.cluster(table.name)
+        spec = clusters.cluster(table.name)
     except ArgosyError as error:
         raise Misfit(error, ("workload", "cluster", "name")) from None
+    if table.varied:
+        try:
+            clusters.mix_of(spec)
+        except ArgosyError as error:
+            raise Misfit(error, ("workload", "cluster", "varied")) from None
+    return spec
 
 
 def _cluster_jobs(table: ClusterTable, random: Random) -> Iterator[SimulatedJob]:
@@ -161,7 +176,15 @@ def _cluster_jobs(table: ClusterTable, random: Random) -> Iterator[SimulatedJob]
     rate = _CONVERTER.convert(table.rate, kind, place)
     try:
         make = mapreduce.jobs if table.mapreduce else clusters.jobs
-        arriving = make(spec, table.span, random, rate=rate, scale=table.scale)
+        arriving = make(
+            spec,
+            table.span,
+            random,
+            rate=rate,
+            scale=table.scale,
+            varied=table.varied,
+            burstiness=table.burstiness,
+        )
     except ArgosyError as error:
         raise Misfit(error, place) from None
     if not table.fill:
@@ -172,7 +195,12 @@ def _cluster_jobs(table: ClusterTable, random: Random) -> Iterator[SimulatedJob]
             ("workload", "cluster", "turnover"),
         )
     standing = clusters.fill(
-        spec, random, scale=table.scale, turnover=table.turnover, span=table.span
+        spec,
+        random,
+        scale=table.scale,
+        turnover=table.turnover,
+        span=table.span,
+        varied=table.varied,
     )
     return merge(standing, arriving, key=attrgetter("submit"))
 

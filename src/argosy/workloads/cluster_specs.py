@@ -125,8 +125,19 @@ class Sourced(msgspec.Struct, frozen=True, kw_only=True):
                     )
 
 
+class PickyJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """A share of a kind's jobs that may not run anywhere."""
+
+    share: Share
+    #: Attributes that their machines have.
+    requires: dict[str, str] = {}
+    #: Whether their tasks are on different machines.
+    apart: bool = False
+
+
 class KindSpec(Sourced, frozen=True, kw_only=True):
-    """One kind of job. Gaps between arrivals are exponential with mean `interarrival`."""
+    """One kind of job. Gaps between arrivals are exponential with mean `interarrival`, unless they are
+    asked to be burstier."""
 
     interarrival: Time
     tasks: Tasks
@@ -135,9 +146,13 @@ class KindSpec(Sourced, frozen=True, kw_only=True):
     precedence: int = 0
     #: The multiple of the arrival rate at which one scheduler of the paper's speed saturates.
     saturates_at: Factor | None = None
+    #: In a varied cluster; others are not picky.
+    picky: tuple[PickyJobs, ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if sum(each.share for each in self.picky or ()) > 1:
+            raise ModelError("shares of picky jobs above 1", expected="1 or less together")
         if self.interarrival <= 0:
             raise ModelError("no time between arrivals", expected='a mean such as "1s"')
         if not self.requests:
@@ -164,9 +179,17 @@ class KindSpec(Sourced, frozen=True, kw_only=True):
         return total / weights
 
 
+class MachineKind(msgspec.Struct, frozen=True, kw_only=True):
+    weight: Positive
+    capacity: Resources
+    attributes: dict[str, str] = {}
+
+
 class MachineSpec(Sourced, frozen=True, kw_only=True):
     count: Positive
     capacity: Resources
+    #: In a varied cluster: kinds of machines instead of one.
+    mix: tuple[MachineKind, ...] | None = None
 
 
 class FillSpec(Sourced, frozen=True, kw_only=True):

@@ -13,8 +13,10 @@ same jobs sooner.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import merge
+from itertools import accumulate
 from operator import attrgetter
 from typing import Final
 
@@ -31,9 +33,12 @@ from argosy.workloads.cluster_specs import (
     BOUNDS,
     ClusterSpec,
     KindSpec,
+    MachineKind,
+    PickyJobs,
     cluster,
     cluster_names,
 )
+from argosy.workloads.google_jobs import APART
 from argosy.workloads.synthetic import WeightedRequest
 
 __all__ = [
@@ -49,13 +54,38 @@ __all__ = [
 
 #: The kind of the jobs in the initial fill.
 FILL: Final = "fill"
+MOST_BURSTY: Final = 100
+#: Multiples of it are spread evenly between whole numbers.
+_GOLDEN: Final = 0.6180339887498949
 
 
-def machines(spec: ClusterSpec, scale: float = 1.0) -> tuple[Machine, ...]:
-    """With `scale` 0.1, a tenth of the machines, but at least one."""
+def machines(spec: ClusterSpec, scale: float = 1.0, *, varied: bool = False) -> tuple[Machine, ...]:
+    """With `scale` 0.1, a tenth of the machines, but at least one. If `varied`, they are of several
+    kinds, which are spread evenly over their numbers."""
     count = max(1, round(spec.machines.count * positive("scale", scale)))
     capacity = spec.machines.capacity
-    return tuple(Machine(f"{spec.name}-{index}", capacity) for index in range(count))
+    if not varied:
+        return tuple(Machine(f"{spec.name}-{index}", capacity) for index in range(count))
+    mix = mix_of(spec)
+    bounds = list(accumulate(kind.weight for kind in mix))
+    kinds = [
+        mix[bisect_right(bounds, bounds[-1] * (index * _GOLDEN % 1))] for index in range(count)
+    ]
+    return tuple(
+        Machine(f"{spec.name}-{index}", kind.capacity, kind.attributes)
+        for index, kind in enumerate(kinds)
+    )
+
+
+def mix_of(spec: ClusterSpec) -> tuple[MachineKind, ...]:
+    """The kinds of machines in a varied cluster."""
+    if spec.machines.mix is None:
+        names = [name for name in cluster_names() if cluster(name).machines.mix]
+        raise ModelError(
+            f"the machines of cluster {spec.name} are all alike",
+            expected="one of " + ", ".join(names),
+        )
+    return spec.machines.mix
 
 
 def jobs(
@@ -65,13 +95,19 @@ def jobs(
     *,
     rate: Mapping[str, float] | float = 1.0,
     scale: float = 1.0,
+    varied: bool = False,
+    burstiness: float = 1.0,
 ) -> Iterator[SimulatedJob]:
     """The jobs submitted before `span`, in order of submission.
 
     `rate` multiplies the arrivals of every kind, or of those it names; a rate of 0 leaves a kind out.
     `scale` corresponds to that of `machines`: the arrivals per machine, and so the load on the cell,
-    stay the same, while the load on schedulers is scaled.
+    stay the same, while the load on schedulers is scaled. If `varied`, some jobs are picky.
+    `burstiness` is the coefficient of variation of the times between arrivals: exponential with 1,
+    otherwise one of two exponential times, a short one that is frequent and a long one that is rare.
     """
+    if not 1 <= burstiness <= MOST_BURSTY:
+        raise ModelError(f"a burstiness of {burstiness}", expected=f"1 to {MOST_BURSTY}")
     if isinstance(rate, Mapping):
         for name in rate:
             if name not in spec.kinds:
@@ -81,14 +117,18 @@ def jobs(
         multiple = rate.get(name, 1.0) if isinstance(rate, Mapping) else rate
         if multiple:
             factor = positive("rate", multiple) * positive("scale", scale)
-            streams.append(_arrivals(name, kind, span, factor, random.child(name)))
+            own = random.child(name)
+            arriving = _arrivals(name, kind, span, factor, own, burstiness)
+            if varied and kind.picky:
+                arriving = _with_picky(arriving, kind.picky, own.child("picky"))
+            streams.append(arriving)
     return merge(*streams, key=attrgetter("submit"))
 
 
 def _arrivals(
-    name: str, kind: KindSpec, span: int, factor: float, random: Random
+    name: str, kind: KindSpec, span: int, factor: float, random: Random, burstiness: float
 ) -> Iterator[SimulatedJob]:
-    gap, exponential = kind.interarrival / factor, random.child("arrivals").exponential
+    gap, exponential = kind.interarrival / factor, gap_drawer(random, burstiness)
     draw_count = kind.tasks.drawer(random.child("tasks"), BOUNDS["tasks"])
     draw_duration = kind.duration.drawer(random.child("durations"), BOUNDS["duration"])
     draw_request = request_drawer(kind.requests, random.child("requests"))
@@ -104,6 +144,34 @@ def _arrivals(
         at += gap * exponential()
 
 
+def gap_drawer(random: Random, burstiness: float) -> Callable[[], float]:
+    """Times between arrivals with mean 1: exponential, or hyperexponential with balanced means."""
+    exponential = random.child("arrivals").exponential
+    if burstiness == 1:
+        return exponential
+    square = burstiness * burstiness
+    short = (1 + ((square - 1) / (square + 1)) ** 0.5) / 2
+    uniform = random.child("bursts").uniform
+    return lambda: exponential() / (2 * (short if uniform() < short else 1 - short))
+
+
+def _with_picky(
+    arriving: Iterator[SimulatedJob], picky: Sequence[PickyJobs], random: Random
+) -> Iterator[SimulatedJob]:
+    bounds = list(accumulate(each.share for each in picky))
+    for made in arriving:
+        at = bisect_right(bounds, random.uniform())
+        if at == len(picky):
+            yield made
+            continue
+        groups = tuple(
+            msgspec.structs.replace(group, requires=picky[at].requires) for group in made.job.groups
+        )
+        constraints = (APART,) if picky[at].apart else ()
+        job = msgspec.structs.replace(made.job, groups=groups, constraints=constraints)
+        yield msgspec.structs.replace(made, job=job)
+
+
 def fill(
     spec: ClusterSpec,
     random: Random,
@@ -111,6 +179,7 @@ def fill(
     scale: float = 1.0,
     turnover: int | None = None,
     span: int = 0,
+    varied: bool = False,
 ) -> Iterator[SimulatedJob]:
     """Jobs of kind ``fill`` that are there at time 0 and take the cluster's initial share of the cell.
 
@@ -135,7 +204,7 @@ def fill(
         return simulated_job(f"{FILL}-{number}", group, submit=at, kind=FILL, precedence=precedence)
 
     number = 0
-    for tasks in _until_full(spec, len(machines(spec, scale)), group):
+    for tasks in _until_full(spec, machines(spec, scale, varied=varied), group):
         yield job(number, tasks, 0)
         number += 1
     if turnover is None or not number:
@@ -147,13 +216,15 @@ def fill(
 
 
 def _until_full(
-    spec: ClusterSpec, machines: int, draw: Callable[[], tuple[TaskGroup, GroupTruth]]
+    spec: ClusterSpec,
+    machines: Sequence[Machine],
+    draw: Callable[[], tuple[TaskGroup, GroupTruth]],
 ) -> Iterator[tuple[TaskGroup, GroupTruth]]:
     """Groups until the next task would exceed the fill's share of some resource."""
-    left = {
-        name: int(spec.fill.share * machines * amount)
-        for name, amount in spec.machines.capacity.items()
-    }
+    there: Counter[str] = Counter()
+    for machine in machines:
+        there.update(dict(machine.capacity.items()))
+    left = {name: int(spec.fill.share * amount) for name, amount in there.items()}
     while True:
         group, truth = draw()
         asked = {name: amount for name, amount in group.request.items() if amount}

@@ -84,6 +84,8 @@ def jobs(
     *,
     rate: Mapping[str, float] | float = 1.0,
     scale: float = 1.0,
+    varied: bool = False,
+    burstiness: float = 1.0,
 ) -> Iterator[SimulatedJob]:
     """As `clusters.jobs`, with each MapReduce job replacing a batch job. `rate` may also name the kind
     ``mapreduce``."""
@@ -95,19 +97,22 @@ def jobs(
     )
     multiple = rates.pop(MAPREDUCE, 1.0)
     rates["batch"] = rates.get("batch", 1.0) * (1 - cluster.kinds["batch"].interarrival / gap)
-    others = clusters.jobs(cluster, span, random, rate=rates, scale=scale)
+    others = clusters.jobs(
+        cluster, span, random, rate=rates, scale=scale, varied=varied, burstiness=burstiness
+    )
     if not multiple:
         return others
     gap /= clusters.positive("rate", multiple) * clusters.positive("scale", scale)
-    return merge(others, _arrivals(cluster, span, gap, random), key=attrgetter("submit"))
+    own = _arrivals(cluster, span, gap, random, burstiness)
+    return merge(others, own, key=attrgetter("submit"))
 
 
 def _arrivals(
-    cluster: ClusterSpec, span: int, gap: float, random: Random
+    cluster: ClusterSpec, span: int, gap: float, random: Random, burstiness: float
 ) -> Iterator[SimulatedJob]:
     made, random = shape(), random.child(MAPREDUCE)
     batch = cluster.kinds["batch"]
-    exponential = random.child("arrivals").exponential
+    exponential = clusters.gap_drawer(random, burstiness)
     draw_program = random.child("programs")
     draw_workers = _worker_drawer(made, random.child("workers"))
     draw_maps = made.maps_per_hundred.drawer(random.child("maps"), BOUNDS["tasks"])

@@ -18,6 +18,7 @@ from argosy.model.events import Committed, Event, JobSubmitted, TasksLost, Timer
 from argosy.model.explanations import Explanation
 from argosy.model.jobs import Job
 from argosy.model.transactions import TaskArray, Transaction
+from argosy.model.units import Micros
 
 #: How long a scheduler that has reached its share waits before it looks again, if no other time is set.
 SHORTEST_REST: Final = 1_000
@@ -33,6 +34,9 @@ class OmegaSettings(SerialSettings, frozen=True):
     #: Whether a conflict is lack of room; any change to the machine since the decision began, ends of
     #: tasks included; or any claim on it, even one that was rolled back, as in the published simulator.
     detection: Literal["fine", "coarse", "coarse-claims"] = "fine"
+    #: How long any job that was not wholly placed waits, whatever kept it from that, instead of
+    #: `backoff`; 1 s in the published simulator. 0: as `backoff` says.
+    retry_after: Micros = Micros(0)
     #: Whether jobs may preempt tasks of lower precedence.
     preempt: bool = False
     #: After this many lost attempts, a job claims with growing precedence and preempts lower tasks, so
@@ -170,6 +174,9 @@ class Omega(SerialScheduler):
     def withdrawn(self, job: Job, tasks: TaskArray) -> None:
         if self._fair is not None:
             self._fair.forget(job, tasks)
+
+    def pause(self, work: PendingJob, *, should_wait: bool) -> int:
+        return self._settings.retry_after or super().pause(work, should_wait=should_wait)
 
     def _put_back(self, work: PendingJob, now: int, *, should_wait: bool) -> Sequence[Effect]:
         effects = super()._put_back(work, now, should_wait=should_wait)

@@ -75,8 +75,7 @@ class SerialSettings(Settings, frozen=True):
     #: A job is abandoned after this many attempts.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
     #: How long a job waits after an attempt that found no room or hit the scheduler's limit. Doubles,
-    #: up to 64 times this, until an attempt places something. 0: not at all. The published simulator
-    #: of the Omega paper tries any unfinished job again after 1 s, which never doubles.
+    #: up to 64 times this, until an attempt places something. 0: not at all.
     backoff: Micros = Micros(1_000_000)
 
 
@@ -205,6 +204,11 @@ class SerialScheduler:
     def reserved(self, view: View) -> NDArray[np.int64] | None:
         """Added to the room that the view shows, per machine and dimension; None means nothing."""
         return None
+
+    def pause(self, work: PendingJob, *, should_wait: bool) -> int:
+        """How long a job that was not wholly placed waits. It should if it found no room, or is at the
+        scheduler's limit."""
+        return self._serial.backoff << min(work.waits, 6) if should_wait else 0
 
     def withdrawn(self, job: Job, tasks: TaskArray) -> None:
         """Called when tasks that waited here need no longer be placed."""
@@ -428,12 +432,12 @@ class SerialScheduler:
             last = self._explains[0].explanation if self._explains else Explanation()
             given_up = Refusal(Why.ATTEMPTS, lacking=work.attempts)
             return (Abandon(work.tasks, structs.replace(last, refused=given_up)),)
-        if not should_wait or self._serial.backoff == 0:
+        delay = self.pause(work, should_wait=should_wait)
+        if not delay:
             work.waits = 0
             self._queue.append(work)
             return ()
         timer = str(self._decision)
         self._waiting[timer] = work
-        delay = self._serial.backoff << min(work.waits, 6)
         work.waits += 1
         return (WakeMe(now + delay, timer),)

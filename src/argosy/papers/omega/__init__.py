@@ -6,6 +6,7 @@ traces      figures 11 to 14 on the public trace
 reading     what the modules of figures share
 workload, schemes, two_level, load, planes, interference, conflicts, mapreduce
             figures, and what the paper says of them
+variants    whether conclusions hold with other arrivals and another fill
 guarantees  what the paper leaves for later: starvation, fairness, and fewer conflicts
 """
 
@@ -22,6 +23,7 @@ from argosy.papers.omega import (
     planes,
     schemes,
     two_level,
+    variants,
     workload,
 )
 from argosy.papers.omega.points import FIGURES, PAPER, SCALES, plan
@@ -46,6 +48,7 @@ _MAKERS: Final[Makers] = {
     "15": (mapreduce.draw_15, mapreduce.claims_15),
     "16": (mapreduce.draw_16, mapreduce.claims_16),
     "guarantees": (guarantees.draw_guarantees, guarantees.claims_guarantees),
+    "variants": (variants.draw_variants, variants.claims_variants),
 }
 
 OMEGA: Final = Paper(

@@ -31,6 +31,7 @@ FIGURES: Final = (
     "15",
     "16",
     "guarantees",
+    "variants",
 )
 #: The sweeps that a figure is drawn from, and those that its claims compare it with.
 SWEEPS: Final = {
@@ -41,21 +42,31 @@ SWEEPS: Final = {
     "6": ("5a", "5b", "5c"),
     "7": ("7", "7-first", "7-simulator", "5b"),
     "8": ("8",),
-    "9": ("9",),
+    "9": ("9", "9-simulator"),
     "10": ("10",),
     "11": ("11",),
-    "12": ("12",),
+    "12": ("12", "5c"),
     "13": ("13",),
     "14": ("14",),
     "15": ("15",),
     "16": ("15",),
     "guarantees": ("patience", "weight", "regions"),
+    "variants": ("5c-variants", "12-variants"),
+}
+#: Other arrivals and another fill than the paper's, in "variants".
+VARIANTS: Final[dict[str, dict[str, Parameter]]] = {
+    "bursty arrivals": {"burstiness": 4.0},
+    "a fill that churns": {"turnover_hours": 2.0},
 }
 #: The most that is lost before a job insists (0: never), whether schedulers keep to fair shares, and the
 #: number of regions, as varied in "guarantees".
 PATIENCES: Final = (0, 1, 3)
 WEIGHTS: Final = (0.0, 1.0)
 REGIONS: Final = (1, 3, 12)
+
+#: The stand-in for the high-fidelity simulator: machines of several kinds, picky jobs, and a rule by
+#: which schedulers want the same machines.
+_HIGH_FIDELITY: Final[dict[str, Parameter]] = {"machines": "mixed", "placement": "best-fit"}
 
 SCALES: Final = {
     "smoke": Scale(
@@ -157,6 +168,17 @@ def _sweep(scale: str, name: str) -> Sweep:
                 hours=hours,
                 seeds=seeds,
             )
+        case "9-simulator":
+            # As in the published simulator: a pause before each further attempt, jobs dealt in turn.
+            counts, rates = _crowds(scale)
+            return Sweep(
+                cases=[
+                    {"scheme": "omega-simulator", "schedulers": n, "rate": rates[-1]}
+                    for n in counts
+                ],
+                hours=hours,
+                seeds=seeds,
+            )
         case "10":
             cases = [
                 {"cluster": "B", "scheme": scheme, **times}
@@ -165,20 +187,22 @@ def _sweep(scale: str, name: str) -> Sweep:
             ]
             return Sweep(cases=cases, hours=24.0 if scale == "full" else hours)
         case "11":
-            cases = [{"cluster": "C", "placement": "best-fit", **times} for times in _plane(scale)]
+            cases = [{"cluster": "C", **_HIGH_FIDELITY, **times} for times in _plane(scale)]
             return Sweep(cases=cases, hours=29 * 24.0 if scale == "full" else hours)
         case "12":
-            varied = _over(("B",), times, placement="best-fit")
-            slow: dict[str, Parameter] = {
-                "cluster": "B",
-                "placement": "best-fit",
-                "service_t_task": 1.0,
-            }
-            other = _over(("C",), (10.0,), placement="best-fit")
+            varied = _over(("B",), times, **_HIGH_FIDELITY)
+            slow: dict[str, Parameter] = {"cluster": "B", **_HIGH_FIDELITY, "service_t_task": 1.0}
+            other = _over(("C",), (10.0,), **_HIGH_FIDELITY)
             return Sweep(cases=[*varied, slow, *other], hours=hours, seeds=seeds)
         case "13":
             cases = [
-                {"cluster": "C", "placement": rule, "schedulers": n, "batch_t_job": seconds}
+                {
+                    "cluster": "C",
+                    **_HIGH_FIDELITY,
+                    "placement": rule,
+                    "schedulers": n,
+                    "batch_t_job": seconds,
+                }
                 for rule in ("first-fit", "best-fit")
                 for n in (1, 3)
                 for seconds in _batch_times(scale)
@@ -188,7 +212,7 @@ def _sweep(scale: str, name: str) -> Sweep:
             cases = [
                 {
                     "cluster": "C",
-                    "placement": "best-fit",
+                    **_HIGH_FIDELITY,
                     "transaction": transaction,
                     "detection": detection,
                     "service_t_job": seconds,
@@ -209,6 +233,20 @@ def _sweep(scale: str, name: str) -> Sweep:
                 for policy in ("max-parallelism", "global-cap", "relative-job-size", "none")
                 # Only figure 16 compares with no extra workers, on cluster C.
                 if policy != "none" or cluster == "C"
+            ]
+            return Sweep(cases=cases, hours=hours)
+        case "5c-variants":
+            cases = [
+                {"cluster": "B", **variant, "service_t_job": seconds}
+                for variant in VARIANTS.values()
+                for seconds in (0.1, 10.0, 100.0)
+            ]
+            return Sweep(cases=cases, hours=hours)
+        case "12-variants":
+            cases = [
+                {"cluster": "B", **_HIGH_FIDELITY, **variant, "service_t_job": seconds}
+                for variant in VARIANTS.values()
+                for seconds in (0.1, 3.0, 10.0, 30.0)
             ]
             return Sweep(cases=cases, hours=hours)
         case "patience":

@@ -20,10 +20,13 @@ SERVICE_T_JOB: Final = "t_job(service) [s]"
 SERVICE_T_TASK: Final = "t_task(service) [s]"
 HIGH_FIDELITY: Final = (
     "The paper's high-fidelity simulator ran Google's own placement on a trace, and neither was "
-    "published. Here best fit on the cluster's synthetic workload stands in for it: like a scoring "
-    "algorithm, it makes schedulers want the same machines."
+    "published. Here best fit on the cluster's synthetic workload, with machines of several kinds and "
+    "picky jobs, stands in for it: like a scoring algorithm, it makes schedulers want the same machines."
 )
-STAND_IN: Final = "best fit on a synthetic workload stands in for the high-fidelity simulator"
+STAND_IN: Final = (
+    "best fit on a synthetic workload, with machines of several kinds and picky jobs, stands in for the "
+    "high-fidelity simulator"
+)
 
 
 def marks(

@@ -7,7 +7,8 @@ The fill is placed at time 0 by a separate scheduler whose decisions take no tim
 
 from __future__ import annotations
 
-from itertools import chain
+from heapq import merge
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from argosy.model.scenario import (
     CellSpec,
     ConstantLatency,
     FleetEntry,
+    JobSplit,
     Network,
     Output,
     Scenario,
@@ -55,6 +57,12 @@ USUAL: Final[dict[str, Parameter]] = {
     "placement": "first-fit",
     #: How the initial fill is placed.
     "fill": "first-fit",
+    #: "mixed": machines of several kinds, and some jobs are picky.
+    "machines": "alike",
+    #: The coefficient of variation of the times between arrivals.
+    "burstiness": 1.0,
+    #: The mean running time of the fill's tasks; 0: they stay.
+    "turnover_hours": 0.0,
     "transaction": "incremental",
     "detection": "fine",
     #: What Argosy adds to the paper's schedulers: see the settings of `omega`.
@@ -81,10 +89,16 @@ def run_point(point: ExperimentPoint) -> PointResult:
     random = Random(point.seed).child("workload")
     make_jobs = mapreduce.jobs if told["policy"] else clusters.jobs
     trace = Path(str(told["trace"])) if "trace" in told else None
+    varied, burstiness = told["machines"] == "mixed", float(told["burstiness"])
+    turnover = int(float(told["turnover_hours"]) * HOUR) or None
     scenario = Scenario(
         name=f"omega, figure {point.figure}",
         seed=point.seed,
-        cell=CellSpec(machines=traces.machines(trace) if trace else clusters.machines(spec, cell)),
+        cell=CellSpec(
+            machines=traces.machines(trace)
+            if trace
+            else clusters.machines(spec, cell, varied=varied)
+        ),
         jobs=(),
         fleet=fleet(told),
         network=Network(latency=ConstantLatency(delay=0)),
@@ -94,9 +108,18 @@ def run_point(point: ExperimentPoint) -> PointResult:
     jobs = (
         traces.jobs(trace, span)
         if trace
-        else chain(
-            clusters.fill(spec, random, scale=cell),
-            make_jobs(spec, span, random, rate={"batch": rate}, scale=cell),
+        else merge(
+            clusters.fill(spec, random, scale=cell, turnover=turnover, span=span, varied=varied),
+            make_jobs(
+                spec,
+                span,
+                random,
+                rate={"batch": rate},
+                scale=cell,
+                varied=varied,
+                burstiness=burstiness,
+            ),
+            key=attrgetter("submit"),
         )
     )
     world = SimulatedWorld(scenario, find_engines(scenario.engine_names()), None, jobs=jobs)
@@ -124,14 +147,17 @@ def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
         case "mesos-simulator":
             settings = {"frameworks": times, **find_published("mesos-simulator")[1].settings}
             entries = (_entry("mesos", KINDS, settings),)
-        case "omega":
+        case "omega" | "omega-simulator" as scheme:
             how = {name: told[name] for name in _OMEGA}
+            if scheme == "omega-simulator":
+                retry = {**retry, "retry_after": SECOND}
             entries = tuple(
                 _entry(
                     "omega",
                     (kind,),
                     {**times[kind], **how, **retry},
                     replicas=int(told["schedulers"]) if kind == "batch" else 1,
+                    split="hash" if scheme == "omega" else "round-robin",
                 )
                 for kind in KINDS
             )
@@ -149,13 +175,18 @@ def _times(told: dict[str, Parameter], kind: str) -> dict[str, Any]:
 
 
 def _entry(
-    engine: str, kinds: tuple[str, ...], settings: dict[str, Any], replicas: int = 1
+    engine: str,
+    kinds: tuple[str, ...],
+    settings: dict[str, Any],
+    replicas: int = 1,
+    split: JobSplit = "hash",
 ) -> FleetEntry:
     return FleetEntry(
         name="-".join(kinds),
         engine=engine,
         settings=settings,
         replicas=replicas,
+        split=split,
         takes=Takes(kinds=kinds),
     )
 
