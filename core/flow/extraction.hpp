@@ -6,13 +6,12 @@
 // equal tasks gets which machine does not matter, except that tasks that must leave a machine come first,
 // because preempting a task costs more than keeping one waiting.
 //
-// Complexity.  O(classes, or runs if a task leaves, + machines x pools with new flow + rows of the classes that change).
+// Complexity.  O(classes, or runs if a task leaves, + arcs of pools with new flow + rows of the classes that change).
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "flow/network.hpp"
@@ -34,21 +33,9 @@ struct Placements {
   }
 };
 
-// The arc from each pool (row) to each machine (column); `none` if there is none.
-struct PoolArcs {
-  const Arc* arcs;
-  std::size_t pools, machines;
-
-  std::span<const Arc> row(Number pool) const {
-    return {arcs + static_cast<std::size_t>(pool) * machines, machines};
-  }
-};
-
 class Extraction {
  public:
-  // `above` is the aggregator that leads to each machine, -1 if its pool does.
-  Extraction(Roster& roster, const PoolArcs& arcs, std::span<const Number> above)
-      : roster_(roster), net_(roster.network()), arcs_(arcs), above_(above) {}
+  explicit Extraction(Roster& roster) : roster_(roster), net_(roster.network()) {}
 
   Placements run() {
     find_leaving();
@@ -231,14 +218,19 @@ class Extraction {
   }
 
   // The machines to which the pool itself (first) and each of its aggregators sends units, once per unit.
-  void find_reached(Number pool) {
-    reached_.assign(roster_.pool(pool).aggregators.size() + 1, {});
-    const std::span<const Arc> arcs = arcs_.row(pool);
-    for (std::size_t machine = 0; machine < arcs.size(); ++machine) {
-      if (arcs[machine] == none) continue;
-      const Amount units = net_.flow(arcs[machine]);
-      std::vector<Number>& from = reached_[above_[machine] + 1];
-      from.insert(from.end(), units, static_cast<Number>(machine));
+  void find_reached(Number number) {
+    const PoolRow& pool = roster_.pool(number);
+    reached_.assign(pool.aggregators.size() + 1, {});
+    find_sent(pool.vertex, reached_[0]);
+    for (std::size_t i = 0; i < pool.aggregators.size(); ++i) find_sent(pool.aggregators[i], reached_[i + 1]);
+  }
+
+  void find_sent(Vertex from, std::vector<Number>& to) const {
+    for (const Half* h = net_.in_begin(from); h != net_.in_end(from); ++h) {
+      if (h->id & 1) continue;
+      const Place* place = roster_.place_of(h->other);
+      if (place == nullptr || place->machine == none) continue;
+      to.insert(to.end(), net_.flow(h->id / 2), place->machine);
     }
   }
 
@@ -279,8 +271,6 @@ class Extraction {
 
   Roster& roster_;
   const Network& net_;
-  PoolArcs arcs_;
-  std::span<const Number> above_;
   std::vector<Leaving> leaving_;
   std::vector<Row> active_;
   std::vector<Arrival> arrivals_;

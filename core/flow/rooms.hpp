@@ -107,6 +107,7 @@ class Rooms {
     } else {
       machines_ = again;
     }
+    fit(now, is_all ? machines_ : again);
     count(now, counted_, passing_);
     if (is_shifted && !is_all) keep_changed(again, counted_, passing_);
     remember(now, counted_, passing_);
@@ -148,6 +149,19 @@ class Rooms {
     }
     free_.assign(now.free.begin(), now.free.end());
     usable_.assign(now.usable.begin(), now.usable.end());
+  }
+
+  // How many tasks of each pool fit into what is free on these machines, if tasks differ.
+  void fit(const Standing& now, const std::vector<Number>& machines) {
+    fits_.resize(pools_.size() * now.machines);
+    if (are_equal_) return;
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+      const PoolRow& pool = roster_.pool(pools_[i]);
+      for (const Number machine : machines) {
+        const Number* free = now.free.data() + static_cast<std::size_t>(machine) * roster_.dimensions();
+        fits_[i * now.machines + machine] = now.is_open(pools_[i], machine) ? fitting(pool, free, nullptr) : 0;
+      }
+    }
   }
 
   void count(const Standing& now, std::vector<Number>& rooms, std::vector<Number>& through) const {
@@ -244,11 +258,9 @@ class Rooms {
                       std::vector<Number>& rooms) const {
     const Number machine = machines_[k];
     const std::size_t width = machines_.size();
-    const std::size_t at = static_cast<std::size_t>(machine) * roster_.dimensions();
     Number spare = 0;
     for (std::size_t i = 0; i < pools_.size(); ++i) {
-      if (!now.is_open(pools_[i], machine)) continue;
-      const Number fits = fitting(roster_.pool(pools_[i]), now.free.data() + at, nullptr);
+      const Number fits = fits_[i * now.machines + machine];
       rooms[i * width + k] = fits;
       if (waiting_.empty() || is_waiting[i]) spare = std::max(spare, fits);
     }
@@ -292,6 +304,7 @@ class Rooms {
   bool is_void_ = true, are_equal_ = false;
   std::vector<Number> pools_, serials_, precedences_, waiting_, machines_, stale_;
   std::vector<Number> counted_, passing_;
+  std::vector<Number> fits_;             // by pool in use and machine, if tasks differ
   std::vector<Number> rooms_, through_;  // of all machines, as last counted; rooms by pool in use
   std::vector<Number> free_;
   std::vector<std::uint8_t> usable_;

@@ -100,18 +100,10 @@ void grow_job(Roster& self, std::int64_t number, std::int64_t tasks) {
 using PlanColumns = std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>,
                                OutArray<std::int64_t>, OutArray<std::int64_t>, bool>;
 
-Placements extracted(Roster& self, const ArcMatrix& arcs, const Numbers& above) {
-  require(arcs.shape(1) == self.machines() && above.size() == self.machines(),
-          "not a column for each machine");
-  require(arcs.shape(0) >= self.pools(), "not a row for each pool");
-  const PoolArcs table{arcs.data(), arcs.shape(0), arcs.shape(1)};
-  return Extraction(self, table, span_of(above)).run();
-}
-
 std::tuple<OutArray<std::int64_t>, OutArray<std::int64_t>, OutArray<std::int64_t>,
            OutArray<std::int64_t>>
-extract(Roster& self, const ArcMatrix& arcs, const Numbers& above) {
-  Placements found = extracted(self, arcs, above);
+extract(Roster& self) {
+  Placements found = Extraction(self).run();
   return {to_numpy(std::move(found.rows)), to_numpy(std::move(found.machines)),
           to_numpy(std::move(found.costs)), to_numpy(std::move(found.leaving))};
 }
@@ -146,7 +138,7 @@ PlanColumns admit(const Roster& self, Rooms& rooms, const Numbers& rows, const N
           to_numpy(std::move(plan.early)), plan.is_cut};
 }
 
-// Whether one of these machines has room for a task that waits, with so much free on each.
+// Whether one of these machines has room for a task that waits, with so much free on each, or is not known yet.
 bool has_room(const Roster& self, const Handles& machines, const Matrix& free, const Allowed& allowed) {
   const auto width = static_cast<std::size_t>(self.dimensions());
   require(free.shape(0) == machines.size() && free.shape(1) == width &&
@@ -158,7 +150,8 @@ bool has_room(const Roster& self, const Handles& machines, const Matrix& free, c
     const bool* is_allowed = allowed.data() + number * self.machines();
     for (std::size_t row = 0; row < machines.size(); ++row) {
       const auto machine = static_cast<std::size_t>(machines.data()[row]);
-      if (machine >= self.machines() || !is_allowed[machine]) continue;
+      if (machine >= self.machines()) return true;
+      if (!is_allowed[machine]) continue;
       const std::int64_t* room = free.data() + row * width;
       if (std::equal(room, room + width, pool.request.begin(), std::greater_equal<>())) return true;
     }
@@ -340,7 +333,7 @@ void bind_roster(nb::module_& module) {
       .def("sync", &Roster::sync, nb::call_guard<nb::gil_scoped_release>())
       .def("age", &Roster::age, nb::arg("now"), nb::arg("price"),
            nb::call_guard<nb::gil_scoped_release>())
-      .def("extract", &extract, nb::arg("arcs"), nb::arg("above"))
+      .def("extract", &extract)
       .def("admit", &admit, nb::arg("rooms"), nb::arg("rows"), nb::arg("machines"), nb::arg("costs"),
            nb::arg("leaving"), nb::arg("free"), nb::arg("usable"), nb::arg("moves"))
       .def(

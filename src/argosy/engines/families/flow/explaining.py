@@ -58,34 +58,31 @@ class Explainer:
 
     def placed(self, graph: Graph, plan: FlowPlan) -> list[Explain]:
         """Why tasks go where the plan puts them, once for all tasks of a class."""
-        rows, machines = plan.rows, plan.machines
-        classes = graph.tasks["task_class"][rows]
-        if (classes == classes[:1]).all():
-            # Most plans are of one class.
-            unique, first, which = classes[:1], np.zeros(len(classes[:1]), np.int64), classes
-        else:
-            unique, first, which = np.unique(classes, return_index=True, return_inverse=True)
-        jobs = graph.classes["job"][unique].tolist()
+        rows, numbers = plan.rows, graph.tasks["number"]
+        members: dict[int, list[int]] = {}
+        for at, task_class in enumerate(graph.tasks["task_class"][rows].tolist()):
+            members.setdefault(task_class, []).append(at)
+        classes = sorted(members)
         effects: list[Explain] = []
         others: list[int] = []
-        for at, (task_class, job, row) in enumerate(
-            zip(unique.tolist(), jobs, first.tolist(), strict=True)
-        ):
+        for task_class, job in zip(classes, graph.classes["job"][classes].tolist(), strict=True):
+            mine = members[task_class]
             known, rounds = self._placed.get(task_class, (job, 0))
             rounds = rounds + 1 if known == job else 1
             self._placed[task_class] = job, rounds
             has_turn = rounds & (rounds - 1) == 0
             if not has_turn or self._left <= self._settings.explain_arcs // 2:
-                others.append(at)
+                others += mine
                 continue
-            found = second_best(graph, task_class, int(machines[row]), int(plan.costs[row]))
+            first = mine[0]
+            found = second_best(
+                graph, task_class, int(plan.machines[first]), int(plan.costs[first])
+            )
             self._left -= found.scans
-            mine = rows if len(unique) == 1 else rows[which == at]
-            effects.append(Explain(graph.tasks["number"][mine], found.explanation))
+            effects.append(Explain(numbers[rows[mine]], found.explanation))
         if others and self._settings.explain_arcs:
-            mine = rows if len(others) == len(unique) else rows[np.isin(which, others)]
             seen = Explanation(looked_at=int(np.count_nonzero(graph.cluster.usable)), rule=RULE)
-            effects.append(Explain(graph.tasks["number"][mine], seen))
+            effects.append(Explain(numbers[rows[sorted(others)]], seen))
         return effects
 
     def waiting(self, graph: Graph, plan: FlowPlan | None, view: View, now: int) -> list[Explain]:

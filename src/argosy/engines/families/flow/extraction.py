@@ -28,4 +28,4 @@ class Placements(msgspec.Struct, frozen=True):
 
 
 def extract(graph: Graph) -> Placements:
-    return Placements(*graph.roster.extract(graph.pools.arcs, graph.pools.topology.machines))
+    return Placements(*graph.roster.extract())

@@ -167,9 +167,7 @@ class Graph:
         return self.roster.waiting_jobs
 
     def has_room(self, machines: MachineArray, view: View) -> bool:
-        """Whether one of these machines has room for a waiting task as it is."""
-        if machines.max(initial=-1) >= self.cluster.machines:
-            return True
+        """Whether one of these machines has room for a waiting task as it is, or is new."""
         return self.roster.has_room(machines, view.free(machines), self.pools.allowed)
 
     @property

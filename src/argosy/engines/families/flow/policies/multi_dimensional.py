@@ -9,7 +9,7 @@ their owner's equal share of the dominant resource, it is higher by `fairness`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,9 @@ class MultiDimensional(Policy):
         super().__init__(settings, cluster, dimensions)
         self._capacity = self._free = np.empty((0, 0), np.int64)
         self._terms: list[tuple[int, int]] = []
+        #: What tasks of some requests add to the use of every machine, with the requests and the
+        #: capacity of the machines.
+        self._adds = _Added(self._free, self._capacity, self._free)
 
     def gather(self, statistics: ClusterStatistics) -> None:
         self._capacity, self._free = statistics.capacity, statistics.free
@@ -62,9 +65,27 @@ class MultiDimensional(Policy):
         used = (_FULL * (self._capacity[machines] - self._free[machines]) // capacity).sum(axis=1)
         if self.settings.prefer == "pack":
             return ArcCosts(((_FULL * count - used) // count)[None, :])
-        added = np.zeros((len(requests), len(machines)), np.int64)
-        for dimension in range(count):
-            whole = capacity[None, :, dimension]
-            # Where a request does not fit there is no room, whatever it would cost.
-            added += _FULL * np.minimum(requests[:, dimension, None], whole) // whole
-        return ArcCosts((used[None, :] + added) // count, added // count)
+        known = self._adds
+        if not (
+            np.array_equal(known.requests, requests)
+            and np.array_equal(known.capacity, self._capacity)
+        ):
+            known = self._adds = _added(requests, self._capacity.copy())
+        added = known.amounts[:, machines]
+        return ArcCosts((used + added) // count, added // count)
+
+
+class _Added(NamedTuple):
+    requests: Numbers
+    capacity: Numbers
+    #: In thousandths, summed over the resources; one row per request, one column per machine.
+    amounts: Numbers
+
+
+def _added(requests: Numbers, capacity: Numbers) -> _Added:
+    amounts = np.zeros((len(requests), len(capacity)), np.int64)
+    for dimension in range(capacity.shape[1]):
+        whole = np.maximum(capacity[None, :, dimension], 1)
+        # Where a request does not fit there is no room, whatever it would cost.
+        amounts += _FULL * np.minimum(requests[:, dimension, None], whole) // whole
+    return _Added(requests, capacity, amounts)
