@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,10 +29,10 @@ def unmet_notes(scenario: Scenario, file: Path, strict: bool, *, changed: str = 
 
     demands = unmeetable_demands(scenario)
     if strict:
-        refuse_unmeetable(demands, f"{file} with {changed}" if changed else str(file))
-    notes = [f"can never be met: {demand}" for demand in demands[:_MOST]]
-    if len(demands) > _MOST:
-        more = format_count(len(demands) - _MOST, "more demand")
+        refuse_unmeetable([*demands], f"{file} with {changed}" if changed else str(file))
+    notes = [f"can never be met: {demand}" for demand in islice(demands, _MOST)]
+    if others := sum(1 for _ in demands):
+        more = format_count(others, "more demand")
         where = "" if changed else f": argosy constraints lint {file}"
         notes.append(f"{more} can never be met{where}")
     return notes

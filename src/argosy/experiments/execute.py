@@ -27,7 +27,6 @@ from argosy.records.record import JOB_COLUMNS, TASK_COLUMNS, Columns
 from argosy.records.summary import Provenance, Summary
 from argosy.scenarios.engine_checks import require_fitting
 from argosy.scenarios.missing_extras import missing
-from argosy.scenarios.variants import scenario_digest
 from argosy.version import __version__
 from argosy.worlds.sim import SimulatedWorld
 
@@ -80,7 +79,7 @@ def execute(
             command=list(command),
             started=started,
             seconds=round(time.perf_counter() - clock, 3),
-            scenario_digest=scenario_digest(scenario),
+            scenario_digest=writer.scenario_digest,
         )
         writer.finish(run.summary, provenance)
     except BaseException:
@@ -156,5 +155,7 @@ def _simulate(
         for column in tasks.values():
             journal.add_to_digest(column.astype(column.dtype.newbyteorder("<")).tobytes())
         digest = journal.digest()
+    summary = summarise(world, digest, watch)
+    # After the summary, which has columns of its own: there may be very many jobs.
     jobs: Columns = dict(zip(JOB_COLUMNS, world.host.board.job_columns(), strict=True))
-    return FinishedRun(summarise(world, digest, watch), tasks, jobs)
+    return FinishedRun(summary, tasks, jobs)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.host.busy_time import DAY
+from argosy.host.job_table import LabelCodes, LabelColumn
 from argosy.host.scheduler import Scheduler
 from argosy.host.setup import HostSetup
 from argosy.measures.passed_over import JobMilestones, JobPriorities, TaskStarts, passed_over
@@ -32,7 +33,7 @@ from argosy.worlds.sim import SimulatedWorld
 def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None) -> Summary:
     simulator, scenario = world.host.runtime, world.scenario
     submit, first_attempt, all_placed, done = simulator.board.job_columns()
-    abandoned = simulator.board.abandoned_by_job()
+    abandoned = simulator.board.abandoned_by_job() > 0
     is_endless = np.array(world.host.jobs.is_endless, bool)
     tasks, _, placed, started, finished = simulator.task_columns()
     states = simulator.board.counts().tolist()
@@ -53,7 +54,7 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
             jobs=len(submit),
             jobs_finished=int((done >= 0).sum()),
             jobs_endless=int(is_endless.sum()),
-            jobs_abandoned=int((abandoned > 0).sum()),
+            jobs_abandoned=int(abandoned.sum()),
             tasks=sum(states),
             tasks_finished=ended,
             tasks_running=running,
@@ -120,7 +121,8 @@ def fleet_label(scenario: Scenario | HostSetup) -> str:
 
 def since(milestone: NDArray[np.int64], submit: NDArray[np.int64]) -> NDArray[np.int64]:
     """Times from submission to a milestone, for jobs that reached it."""
-    return (milestone - submit)[milestone >= 0]
+    is_reached = milestone >= 0
+    return milestone - submit if is_reached.all() else (milestone - submit)[is_reached]
 
 
 def by_label(
@@ -130,19 +132,21 @@ def by_label(
     first_attempt: NDArray[np.int64],
     all_placed: NDArray[np.int64],
     done: NDArray[np.int64],
-    abandoned: NDArray[np.int64],
+    abandoned: NDArray[np.int64] | NDArray[np.bool_],
 ) -> dict[str, KindSummary]:
-    """Summaries by kind or owner, from columns of all jobs."""
-    labels = np.array(labels_of_jobs)
+    """Summaries by kind or owner, from columns of all jobs. `abandoned` says how many of a job's tasks
+    were given up, or whether any was."""
+    labels, codes = coded(labels_of_jobs)
     summaries = {}
-    for label in sorted(set(labels_of_jobs)):
-        mine = labels == label
+    for label in sorted(labels):
+        # Of columns that are all of one kind, no copies are needed.
+        mine = codes == labels[label] if len(labels) > 1 else slice(None)
         times = [
             distribution(since(milestone[mine], submit[mine]))
             for milestone in (first_attempt, all_placed, done)
         ]
         summaries[label] = KindSummary(
-            jobs=int(mine.sum()),
+            jobs=len(submit[mine]),
             jobs_finished=int((done[mine] >= 0).sum()),
             jobs_endless=int(is_endless[mine].sum()),
             jobs_abandoned=int((abandoned[mine] > 0).sum()),
@@ -151,6 +155,14 @@ def by_label(
             jct=times[2],
         )
     return summaries
+
+
+def coded(labels: Sequence[str]) -> tuple[dict[str, int], NDArray[np.int32]]:
+    """A number for each distinct label, and the number of each row's."""
+    if isinstance(labels, LabelColumn):
+        return labels.codes, np.array(labels.rows, np.int32)
+    codes = LabelCodes()
+    return codes, np.fromiter((codes[label] for label in labels), np.int32, len(labels))
 
 
 def _gangs(world: SimulatedWorld) -> tuple[int, int]:
@@ -238,11 +250,11 @@ def breakdown(
     # For an engine that never thinks, the first attempt starts when it places the job.
     begun = np.where(first_attempt >= 0, first_attempt, all_placed)
     parts = {
-        "waiting": begun - submit,
-        "placing": all_placed - begun,
-        "running": done - all_placed,
+        "waiting": (submit, begun),
+        "placing": (begun, all_placed),
+        "running": (all_placed, done),
     }
-    return {name: float(part[finished].mean()) for name, part in parts.items()}
+    return {name: float((end - begin)[finished].mean()) for name, (begin, end) in parts.items()}
 
 
 def _scheduler(scheduler: Scheduler, ended_at: int) -> SchedulerSummary:

@@ -23,7 +23,7 @@ from argosy.model.constraints import Constraint
 from argosy.model.constraints.parts import container_tags, of_job, tags_of
 from argosy.model.machines import CLUSTER_GROUP
 from argosy.model.tasks import jobs_of
-from argosy.records.summary import Placement, Use
+from argosy.records.summary import Distribution, Placement, Use
 from argosy.solvers.placement import PlacementState
 from argosy.solvers.placement.violations import Judge
 from argosy.worlds.sim import SimulatedWorld
@@ -93,15 +93,16 @@ class Watch:
                 for cluster, sums in self._clusters.items()
             },
         )
-        submit, _, all_placed, _ = simulator.board.job_columns()
+        return Placement(looks=self._looks + 1, mean=mean, end=end, latency=self._latency())
+
+    def _latency(self) -> Distribution:
+        """Of jobs with constraints."""
+        if not self._world.host.constrained:
+            return Distribution()
+        submit, _, all_placed, _ = self._world.host.board.job_columns()
         numbers = np.array(self._world.host.constrained, np.int64)
         waited = all_placed[numbers] - submit[numbers]
-        return Placement(
-            looks=self._looks + 1,
-            mean=mean,
-            end=end,
-            latency=distribution(waited[all_placed[numbers] >= 0]),
-        )
+        return distribution(waited[all_placed[numbers] >= 0])
 
     def use(self) -> Use:
         """The current state of the cell."""

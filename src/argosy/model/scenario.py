@@ -6,6 +6,7 @@ scenario is complete: except for the version of the code, a simulated run depend
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -335,8 +336,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     seed: int
     cell: CellSpec
-    #: In order of submission.
-    jobs: tuple[SimulatedJob, ...]
+    #: In order of submission: a tuple, or `PackedJobs` if they are many.
+    jobs: Sequence[SimulatedJob]
     fleet: tuple[FleetEntry, ...]
     network: Network = Network()
     machines: MachineModel = MachineModel()
@@ -356,6 +357,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     federation: Federation | None = None
     #: None: agents take no time.
     agents: AgentModel | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.jobs, list):
+            # As read from JSON.
+            msgspec.structs.force_setattr(self, "jobs", tuple(self.jobs))
 
     def engine_names(self) -> list[str]:
         """The engines named in the fleet, without duplicates."""

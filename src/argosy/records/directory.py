@@ -34,6 +34,7 @@ from argosy.records.record import (
     RunStatus,
 )
 from argosy.records.summary import Provenance, Summary
+from argosy.scenarios.scenario_json import write_scenario
 
 JOURNAL: Final = "journal.jsonl"
 TASKS: Final = "tasks.npz"
@@ -118,7 +119,8 @@ class RunWriter:
             fcntl.flock(self._mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._mark.write(msgspec.json.format(msgspec.json.encode(mark), indent=2))
             self._mark.flush()
-            (path / SCENARIO).write_bytes(msgspec.json.encode(scenario))
+            with open(path / SCENARIO, "wb") as file:
+                self.scenario_digest = write_scenario(scenario, file)
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)
             raise

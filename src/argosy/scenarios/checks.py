@@ -6,13 +6,14 @@ Each raises `Misfit` with the path in the scenario file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, get_args
 
 import msgspec
 
 from argosy.model.devices import DEVICES_EXPECTED, not_devices
 from argosy.model.errors import ScenarioError, SettingError, UnknownName, excerpt
+from argosy.model.job_census import JobCensus
 from argosy.model.jobs import is_name
 from argosy.model.machines import GROUP_NAME, MACHINE_GROUP
 from argosy.model.resources import dimensions_of
@@ -38,7 +39,6 @@ from argosy.model.scenario import (
     SchedulerCrash,
     UniformLatency,
 )
-from argosy.model.truth import SimulatedJob
 from argosy.model.units import format_duration
 from argosy.workloads.tables import Misfit, TablePath
 
@@ -131,15 +131,15 @@ def check_name(name: str) -> None:
         )
 
 
-def check_kinds(fleet: tuple[FleetEntry, ...], jobs: Iterable[SimulatedJob]) -> None:
+def check_kinds(fleet: tuple[FleetEntry, ...], census: JobCensus) -> None:
     if any(not entry.takes.kinds for entry in fleet):
         return
     taken = {kind for entry in fleet for kind in entry.takes.kinds}
-    for job in jobs:
-        if job.kind not in taken:
+    for kind, job in census.first_of_kind.items():
+        if kind not in taken:
             raise Misfit(
                 ScenarioError(
-                    f"no scheduler takes jobs of kind {job.kind!r}, such as {job.id}",
+                    f"no scheduler takes jobs of kind {kind!r}, such as {job}",
                     expected="takes.kinds of some [[fleet]] with it, or an entry without takes",
                 ),
                 ("fleet",),
@@ -150,9 +150,7 @@ def cell_dimensions(cell: CellSpec) -> tuple[str, ...]:
     return dimensions_of(machine.capacity for machine in cell.machines)
 
 
-def check_horizon(
-    horizon: int | None, jobs: Iterable[SimulatedJob], faults: tuple[Fault, ...]
-) -> None:
+def check_horizon(horizon: int | None, census: JobCensus, faults: tuple[Fault, ...]) -> None:
     if horizon == 0:
         raise Misfit(ScenarioError("a horizon of 0", expected='such as "2h"'), ("horizon",))
     if horizon is not None:
@@ -166,15 +164,14 @@ def check_horizon(
                 ),
                 ("faults", index),
             )
-    for job in jobs:
-        if job.is_endless:
-            raise Misfit(
-                ScenarioError(
-                    f"job {job.id} runs until stopped, so the run would never end",
-                    expected='a horizon such as "2h", or a duration for every task',
-                ),
-                (),
-            )
+    if census.first_endless is not None:
+        raise Misfit(
+            ScenarioError(
+                f"job {census.first_endless} runs until stopped, so the run would never end",
+                expected='a horizon such as "2h", or a duration for every task',
+            ),
+            (),
+        )
 
 
 def check_network(

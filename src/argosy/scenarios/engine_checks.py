@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from typing import overload
 
 from argosy.engines.api import ChecksSettings, Engine, RunFacts
 from argosy.host.scheduler import make_settings
 from argosy.model.errors import SettingError
+from argosy.model.jobs import Job
 from argosy.model.machines import MACHINE_GROUP
 from argosy.model.resources import dimensions_of
 from argosy.model.scenario import Scenario
+from argosy.model.truth import SimulatedJob
 from argosy.workloads.tables import Misfit, TablePath, path_text
 
 
@@ -71,5 +74,27 @@ def facts_of(scenario: Scenario) -> RunFacts:
         },
         overlapping=frozenset(overlapping),
         constraints=cell.constraints,
-        jobs=[made.job for made in scenario.jobs],
+        jobs=_Specifications(scenario.jobs),
     )
+
+
+class _Specifications(Sequence[Job]):
+    """The jobs as engines see them, none of them kept."""
+
+    def __init__(self, made: Sequence[SimulatedJob]) -> None:
+        self._made = made
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @overload
+    def __getitem__(self, at: int) -> Job: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Job]: ...
+    def __getitem__(self, at: int | slice) -> Job | list[Job]:
+        if isinstance(at, slice):
+            return [made.job for made in self._made[at]]
+        return self._made[at].job
+
+    def __iter__(self) -> Iterator[Job]:
+        return (made.job for made in self._made)

@@ -3,7 +3,7 @@ the same characteristics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
@@ -51,7 +51,7 @@ class FanoutTable(msgspec.Struct, frozen=True, kw_only=True):
 
 def eagle_jobs(
     scenario: Path, table: EagleTable, known: JobChecks, seed: int
-) -> list[SimulatedJob]:
+) -> Iterator[SimulatedJob]:
     source = scenario.parent / table.path
     place: TablePath = ("workload", "eagle")
     try:
@@ -79,7 +79,7 @@ def eagle_jobs(
     return _counted(jobs, place)
 
 
-def fanout_jobs(table: FanoutTable, known: JobChecks, seed: int) -> list[SimulatedJob]:
+def fanout_jobs(table: FanoutTable, known: JobChecks, seed: int) -> Iterator[SimulatedJob]:
     place: TablePath = ("workload", "fanout")
     known.request(table.request, (*place, "request"))
     if table.jobs > MOST_JOBS_DRAWN:
@@ -103,15 +103,15 @@ def fanout_jobs(table: FanoutTable, known: JobChecks, seed: int) -> list[Simulat
         kind=table.kind,
     )
     try:
-        return _counted(jobs, place)
+        yield from _counted(jobs, place)
     except ModelError as error:
         inside = (error.field,) if error.field else ()
         error.field = None
         raise Misfit(error, (*place, *inside)) from None
 
 
-def _counted(jobs: Iterable[SimulatedJob], place: TablePath) -> list[SimulatedJob]:
-    found, tasks = [], 0
+def _counted(jobs: Iterable[SimulatedJob], place: TablePath) -> Iterator[SimulatedJob]:
+    tasks = 0
     for job in jobs:
         tasks += job.tasks
         if tasks > MOST_TASKS_IN_ALL:
@@ -121,7 +121,6 @@ def _counted(jobs: Iterable[SimulatedJob], place: TablePath) -> list[SimulatedJo
                 ),
                 (*place, "jobs"),
             )
-        found.append(job)
-    if not found:
+        yield job
+    if not tasks:
         raise Misfit(ScenarioError("no jobs", expected="a trace with jobs"), place)
-    return found

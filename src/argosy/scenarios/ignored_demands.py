@@ -9,7 +9,8 @@ import msgspec
 
 from argosy.engines.api import Engine, supports_constraint
 from argosy.host.scheduler import make_settings
-from argosy.model.jobs import Job
+from argosy.model.job_census import JobClass
+from argosy.model.packed_jobs import census_of
 from argosy.model.scenario import FleetEntry, Scenario, SchedulerLimits
 
 
@@ -38,18 +39,19 @@ def ignored_demands(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> 
     """Each demand of a job, or limit of a fleet entry, that an engine ignores, once. Priorities matter
     only if a job was passed over, which only a run can tell."""
     found = []
-    lowest = min((made.job.precedence for made in scenario.jobs), default=0)
+    classes = census_of(scenario.jobs).counts
+    lowest = min((each.precedence for each in classes), default=0)
     for entry in scenario.fleet:
         name = entry.engine
         can = engines[name].capabilities
         kinds = entry.takes.kinds
-        mine = [made.job for made in scenario.jobs if not kinds or made.kind in kinds]
-        gangs = sum(job.gang for job in mine)
+        mine = [pair for pair in classes.items() if not kinds or pair[0].kind in kinds]
+        gangs = sum(count for each, count in mine if each.gang)
         if gangs and not can.gang:
             asks = "1 job asks" if gangs == 1 else f"{gangs:,} jobs ask"
             found.append(IgnoredDemand(name, GANGS, f"{asks} for one"))
         if odd := _unsupported(engines[name], mine):
-            constrained = sum(bool(job.constraints) for job in mine)
+            constrained = sum(count for each, count in mine if each.constraints)
             if odd == constrained and not can.constraints:
                 found.append(IgnoredDemand(name, CONSTRAINTS, f"{_have(odd)} some"))
             else:
@@ -57,7 +59,7 @@ def ignored_demands(scenario: Scenario, engines: Mapping[str, type[Engine]]) -> 
         if not can.transactions and entry.limits != SchedulerLimits():
             why = "it makes no transactions"
             found.append(IgnoredDemand(name, f"the limits of {entry.name}", why))
-        preceding = sum(job.precedence > lowest for job in mine)
+        preceding = sum(count for each, count in mine if each.precedence > lowest)
         if preceding and not _preempts(engines[name], entry):
             asked = f"{_have(preceding)} a higher precedence than others"
             found.append(IgnoredDemand(name, PRIORITIES, asked))
@@ -74,9 +76,10 @@ def _preempts(engine: type[Engine], entry: FleetEntry) -> bool:
     return engine.capabilities.preemption and is_on
 
 
-def _unsupported(engine: type[Engine], jobs: Iterable[Job]) -> int:
+def _unsupported(engine: type[Engine], classes: Iterable[tuple[JobClass, int]]) -> int:
     """How many jobs have a constraint that the engine does not follow."""
     return sum(
-        not all(supports_constraint(engine, constraint) for constraint in job.constraints)
-        for job in jobs
+        count
+        for each, count in classes
+        if not all(supports_constraint(engine, constraint) for constraint in each.constraints)
     )

@@ -1,7 +1,7 @@
 """Workloads with their own machines: the Omega paper's clusters, and public traces.
 
-A scenario's jobs are a tuple, so all are created at once here; `workloads.clusters`,
-`workloads.google2011`, `workloads.google2019` and `workloads.alibaba2023` yield them one by one.
+Jobs are yielded one by one, in order of submission, by `workloads.clusters`, `workloads.google2011`,
+`workloads.google2019` and `workloads.alibaba2023`.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def require_devices(table: BringingTable, cell: CellSpec) -> None:
 
 def bring_jobs(
     scenario: Path, name: str, table: BringingTable, seed: int, notes: Notes
-) -> list[SimulatedJob]:
+) -> Iterator[SimulatedJob]:
     """The jobs of the workload `name`, in order of submission; `notes` counts what is omitted."""
     place: TablePath = ("workload", name)
     if isinstance(table, ClusterTable):
@@ -150,7 +150,7 @@ def bring_jobs(
             notes=notes,
         )
         return _counted(pods, place)
-    # Exports of 2019 are often not in order; here everything is in memory anyway.
+    # Exports of 2019 are often not in order.
     jobs = _TRACES[name].jobs(
         source, start=table.start, span=table.span, in_order=False, notes=notes
     )
@@ -218,8 +218,8 @@ def _source(scenario: Path, name: str, table: GoogleTable | AlibabaTable) -> Pat
     return source
 
 
-def _counted(jobs: Iterable[SimulatedJob], place: TablePath) -> list[SimulatedJob]:
-    found, tasks = [], 0
+def _counted(jobs: Iterable[SimulatedJob], place: TablePath) -> Iterator[SimulatedJob]:
+    tasks = 0
     for job in jobs:
         tasks += job.tasks
         if tasks > MOST_TASKS_IN_ALL:
@@ -230,7 +230,6 @@ def _counted(jobs: Iterable[SimulatedJob], place: TablePath) -> list[SimulatedJo
                 ),
                 place,
             )
-        found.append(job)
-    if not found:
+        yield job
+    if not tasks:
         raise Misfit(ScenarioError("no jobs", expected="a longer span"), place)
-    return found

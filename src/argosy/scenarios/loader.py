@@ -13,7 +13,7 @@ machine types, node groups and workloads. `docs/scenarios.md` describes them all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
@@ -28,8 +28,10 @@ from argosy.model.errors import (
     UnknownEngine,
     excerpt,
 )
+from argosy.model.job_census import JobCensus
 from argosy.model.jobs import Job
 from argosy.model.machine_model import MachineModel
+from argosy.model.packed_jobs import census_of, packed
 from argosy.model.random import Random
 from argosy.model.scenario import (
     AgentModel,
@@ -80,9 +82,10 @@ from argosy.scenarios.kubernetes_tables import (
     is_cluster_file,
     written_out,
 )
+from argosy.scenarios.scenario_json import scenario_digest
 from argosy.scenarios.toml_files import parse_toml, read_utf8
 from argosy.scenarios.toml_places import find_places, line_of
-from argosy.scenarios.variants import as_published, scenario_digest, with_engine
+from argosy.scenarios.variants import as_published, with_engine
 from argosy.workloads.google_jobs import Notes
 from argosy.workloads.job_tables import read_job
 from argosy.workloads.synthetic import Synthetic, generate
@@ -200,7 +203,7 @@ def read_fleet(
     fleet = _fleet(read, cell, None)
     checks.check_fleet(fleet, checks.cell_dimensions(cell))
     known = tuple(untimed(job) for job in jobs)
-    checks.check_kinds(fleet, known)
+    checks.check_kinds(fleet, JobCensus(known))
     _check_engines(Scenario(name="fleet", seed=0, cell=cell, jobs=known, fleet=fleet), None)
     return fleet
 
@@ -251,11 +254,12 @@ def _scenario(
     checks.check_network(table.network, schedulers, ends)
     checks.check_faults(table.faults, cell, schedulers, federation)
     jobs = _jobs(path, table.workload, cell, seed, carried, notes)
-    checks.check_kinds(fleet, jobs)
+    census = census_of(jobs)
+    checks.check_kinds(fleet, census)
     horizon = (
         table.horizon if carried is None or table.horizon is not None else default_horizon(jobs)
     )
-    checks.check_horizon(horizon, jobs, table.faults)
+    checks.check_horizon(horizon, census, table.faults)
     scenario = Scenario(
         name=table.name,
         seed=seed,
@@ -357,7 +361,7 @@ def _jobs(
     seed: int,
     carried: CarriedOver | None,
     notes: Notes,
-) -> tuple[SimulatedJob, ...]:
+) -> Sequence[SimulatedJob]:
     given = [name for name in workload.__struct_fields__ if getattr(workload, name) is not None]
     if len(given) != 1:
         raise Misfit(
@@ -369,24 +373,30 @@ def _jobs(
         )
     known = JobChecks(cell)
     if workload.jobs is not None:
-        jobs = _spelled_out(workload.jobs, known)
-    elif workload.trace is not None:
+        return _in_order(_spelled_out(workload.jobs, known))
+    if carried is not None:
+        for job in carried.jobs:
+            known.job(job.job, PLACE, has_groups=True)
+        return _in_order(carried.jobs)
+    # All others come in order, and may be more than memory can hold as objects.
+    jobs: Iterable[SimulatedJob]
+    if workload.trace is not None:
         jobs = _traced(path, workload.trace, known)
     elif workload.eagle is not None:
         jobs = eagle_jobs(path, workload.eagle, known, seed)
     elif workload.fanout is not None:
         jobs = fanout_jobs(workload.fanout, known, seed)
-    elif carried is not None:
-        jobs = list(carried.jobs)
-        for job in jobs:
-            known.job(job.job, PLACE, has_groups=True)
     elif workload.brought is not None:
         require_devices(workload.brought[1], cell)
         jobs = bring_jobs(path, *workload.brought, seed, notes)
     else:
         assert workload.synthetic is not None
         jobs = _drawn(workload.synthetic, known, cell, seed)
-    # Listed jobs may be in any order; jobs submitted at the same time keep their order.
+    return packed(jobs)
+
+
+def _in_order(jobs: Iterable[SimulatedJob]) -> tuple[SimulatedJob, ...]:
+    """Jobs submitted at the same time keep their order."""
     return tuple(sorted(jobs, key=lambda job: job.submit))
 
 
@@ -407,7 +417,7 @@ def _spelled_out(tables: tuple[Any, ...], known: JobChecks) -> list[SimulatedJob
     return jobs
 
 
-def _traced(path: Path, trace: TraceTable, known: JobChecks) -> list[SimulatedJob]:
+def _traced(path: Path, trace: TraceTable, known: JobChecks) -> Iterator[SimulatedJob]:
     source = path.parent / trace.path
     try:
         source.open("rb").close()
@@ -425,14 +435,16 @@ def _traced(path: Path, trace: TraceTable, known: JobChecks) -> list[SimulatedJo
     def check(job: SimulatedJob, has_groups: bool) -> None:
         known.job(job.job, (), has_groups=has_groups)
 
-    return list(read_trace(source, speedup=trace.speedup, check=check))
+    return read_trace(source, speedup=trace.speedup, check=check)
 
 
-def _drawn(synthetic: Synthetic, known: JobChecks, cell: CellSpec, seed: int) -> list[SimulatedJob]:
+def _drawn(
+    synthetic: Synthetic, known: JobChecks, cell: CellSpec, seed: int
+) -> Iterator[SimulatedJob]:
     root: TablePath = ("workload", "synthetic")
     known.kinds(synthetic.kinds, (*root, "kinds"))
     try:
-        return generate(synthetic, _total(cell), Random(seed).child("workload"))
+        yield from generate(synthetic, _total(cell), Random(seed).child("workload"))
     except ArgosyError as error:
         inside = error.field.split(".") if error.field else ()
         error.field = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from argosy.model.errors import ScenarioError
 from argosy.model.feasibility import Feasibility, UnmeetableDemand
@@ -12,14 +12,14 @@ from argosy.model.scenario import MachineResize, Scenario
 from argosy.model.wording import listed
 
 
-def unmeetable_demands(scenario: Scenario) -> list[UnmeetableDemand]:
+def unmeetable_demands(scenario: Scenario) -> Iterator[UnmeetableDemand]:
     """In the order of the jobs. Whether an engine would heed a gang or a constraint does not matter."""
     machines = tuple(_largest(scenario))
     feasibility = Feasibility(machines, scenario.cell.constraints, scenario.cell.device_resource)
-    return [demand for made in scenario.jobs for demand in feasibility.of(made.job)]
+    return (demand for made in scenario.jobs for demand in feasibility.of(made.job))
 
 
-def refuse_unmeetable(demands: list[UnmeetableDemand], file: str) -> None:
+def refuse_unmeetable(demands: Sequence[UnmeetableDemand], file: str) -> None:
     """Raises an error that names the first of them."""
     if not demands:
         return

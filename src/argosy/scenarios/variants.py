@@ -1,8 +1,7 @@
-"""Variants of a scenario, and a digest that identifies it."""
+"""Variants of a scenario."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -164,8 +163,3 @@ def _renamed_federation(
 def _at_no_place(federation: Federation | None) -> Federation | None:
     """Without places, so that all hops are equal, as in the published simulations."""
     return None if federation is None else msgspec.structs.replace(federation, places=None)
-
-
-def scenario_digest(scenario: Scenario) -> str:
-    """SHA-256 of the scenario as canonical JSON: digests are equal exactly if the scenarios are."""
-    return hashlib.sha256(msgspec.json.encode(scenario, order="deterministic")).hexdigest()

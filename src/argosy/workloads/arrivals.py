@@ -7,7 +7,10 @@ the same draws, stretched by its rate.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final, TypeAlias
 
 import msgspec
@@ -24,8 +27,8 @@ MOST_PERIODS: Final = 1_000_000
 class Poisson(msgspec.Struct, frozen=True, tag="poisson", tag_field="process"):
     """A constant rate over the span."""
 
-    def times(self, count: int, span: int, random: Random) -> list[int]:
-        return [int(position * span) for position in _positions(count, random)]
+    def times(self, count: int, span: int, random: Random) -> Iterator[int]:
+        return (int(position * span) for position in _positions(count, random))
 
 
 class Bursty(msgspec.Struct, frozen=True, kw_only=True, tag="bursty", tag_field="process"):
@@ -36,15 +39,17 @@ class Bursty(msgspec.Struct, frozen=True, kw_only=True, tag="bursty", tag_field=
     burst: Time
     every: Time
 
-    def times(self, count: int, span: int, random: Random) -> list[int]:
+    def times(self, count: int, span: int, random: Random) -> Iterator[int]:
         starts, sums, rates = self._periods(span, random.child("periods"))
         total = sums[-1] + (span - starts[-1]) * rates[-1]
-        times = []
-        for position in _positions(count, random):
+
+        def stretched(position: float) -> int:
             period = bisect_right(sums, position * total) - 1
             inside = (position * total - sums[period]) / rates[period]
-            times.append(min(int(starts[period] + inside), span - 1))
-        return times
+            return min(int(starts[period] + inside), span - 1)
+
+        # In order even where rounding at the edge of a period would exceed a microsecond.
+        return accumulate(map(stretched, _positions(count, random)), max)
 
     def _periods(self, span: int, random: Random) -> tuple[list[int], list[float], list[float]]:
         """The start of each period, the accumulated rate up to there, and its rate."""
@@ -66,11 +71,12 @@ class Bursty(msgspec.Struct, frozen=True, kw_only=True, tag="bursty", tag_field=
 Arrivals: TypeAlias = Poisson | Bursty
 
 
-def _positions(count: int, random: Random) -> list[float]:
+def _positions(count: int, random: Random) -> Iterator[float]:
     """`count` sorted uniform draws from [0, 1), as partial sums of exponential gaps divided by their
     total."""
-    reached, sums = 0.0, []
-    for _ in range(count + 1):
+    reached, sums = 0.0, array("d")
+    for _ in range(count):
         reached += random.exponential()
         sums.append(reached)
-    return [partial / reached for partial in sums[:count]]
+    total = reached + random.exponential()
+    return (partial / total for partial in sums)

@@ -12,19 +12,22 @@ draws of others, only how many of them are used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Final, TypeAlias
+from collections.abc import Iterator, Mapping
+from heapq import merge
+from itertools import chain, repeat
+from operator import attrgetter
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from argosy.model.constraints import Constraint
 from argosy.model.errors import ModelError, excerpt
-from argosy.model.jobs import MOST_TASKS, PRECEDENCE_RANGE, TaskGroup, is_name
+from argosy.model.jobs import MOST_TASKS, PRECEDENCE_RANGE, is_name
 from argosy.model.machine_model import Probability
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import Factor, Weight
-from argosy.model.truth import GroupTruth, SimulatedJob, group_with_truth, simulated_job
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import LARGEST, Micros, Time, format_duration
 from argosy.workloads.arrivals import Arrivals, Poisson
 from argosy.workloads.distributions import RandomShape, least_parameter
@@ -129,8 +132,11 @@ class Synthetic(msgspec.Struct, frozen=True, kw_only=True):
 
 def generate(
     synthetic: Synthetic, capacity: Mapping[str, int], random: Random
-) -> list[SimulatedJob]:
-    """Jobs in order of submission that offer `utilisation` of the cell's total `capacity`."""
+) -> Iterator[SimulatedJob]:
+    """Jobs in order of submission that offer `utilisation` of the cell's total `capacity`.
+
+    How many there are decides when they arrive, so they are drawn twice: first only to be counted, then
+    one by one as they are asked for."""
     kinds = [
         _KindDraws(name, kind, synthetic.span, random.child(name))
         for name, kind in synthetic.kinds.items()
@@ -154,34 +160,51 @@ def generate(
                 expected="longer or larger tasks, a shorter span, or fewer machines",
             )
         kind = min(kinds, key=lambda kind: kind.work / kind.kind.share)
-        work = kind.draw(room)
-        tasks += kind.latest_count
+        job = kind.count()
+        tasks += job.tasks
+        work = kind.offer(job, room)
         for name in room:
             offered[name] += work[name]
         drawn += 1
-    jobs = [job for kind in kinds for job in kind.jobs()]
-    # Stable: kinds in the order of the scenario, and each kind's jobs in the order of their names.
-    jobs.sort(key=lambda job: job.submit)
-    return jobs
+    # At the same time, kinds in the order of the scenario.
+    return merge(*[kind.jobs(kind.times()) for kind in kinds], key=attrgetter("submit"))
+
+
+class _Drawn(NamedTuple):
+    """What is drawn for one job, except when it arrives."""
+
+    stands: bool
+    is_gang: bool
+    request: Resources
+    tasks: int
+    durations: tuple[int, ...]
+    estimate: int | None
 
 
 class _KindDraws:
-    """The jobs of one kind drawn so far; `work` is the sum of their largest shares of the cell."""
+    """The jobs of one kind, of which the first `standing + arriving` are used; `work` is the sum of
+    their largest shares of the cell."""
 
     def __init__(self, name: str, kind: JobKind, span: int, random: Random) -> None:
         self.name = name
         self.kind = kind
         self.span = span
+        self._root = random
         self.random = random.child("jobs")
-        self.arrivals = random.child("arrivals")
         self.work = 0.0
-        #: The tasks of the job drawn last.
-        self.latest_count = 0
-        self.standing: list[tuple[TaskGroup, GroupTruth, bool]] = []
-        self.arriving: list[tuple[TaskGroup, GroupTruth, bool]] = []
+        self.standing = 0
+        self.arriving = 0
 
-    def draw(self, room: dict[str, int]) -> dict[str, int]:
-        """Draws one job; returns its work for each resource."""
+    def count(self) -> _Drawn:
+        """The next job, as one of those used."""
+        drawn = self._draw()
+        if drawn.stands:
+            self.standing += 1
+        else:
+            self.arriving += 1
+        return drawn
+
+    def _draw(self) -> _Drawn:
         stands = self.random.uniform() < self.kind.standing
         is_gang = self.random.uniform() < self.kind.gang
         request = self._request()
@@ -193,20 +216,13 @@ class _KindDraws:
                 field=f"kinds.{self.name}.tasks",
                 expected=f"parameters that give at most {MOST_TASKS:,}",
             )
-        self.latest_count = count
         durations = self._durations(count)
-        group, truth = group_with_truth(
-            count,
-            request,
-            durations,
-            self._estimate(durations),
-            tags=self.kind.tags,
-            requires=self.kind.requires,
-        )
-        (self.standing if stands else self.arriving).append((group, truth, is_gang))
+        return _Drawn(stands, is_gang, request, count, durations, self._estimate(durations))
 
-        time = self._time_within(durations, count, stands)
-        amounts = dict(request.items())
+    def offer(self, drawn: _Drawn, room: dict[str, int]) -> dict[str, int]:
+        """Adds the job to `work`; returns its work for each resource."""
+        time = self._time_within(drawn.durations, drawn.tasks, drawn.stands)
+        amounts = dict(drawn.request.items())
         work = {name: amounts.get(name, 0) * time for name in room}
         self.work += max(work[name] / room[name] for name in room)
         return work
@@ -254,26 +270,43 @@ class _KindDraws:
             total += within if stands else within - within * within // (2 * self.span)
         return total if len(durations) > 1 else total * count
 
-    def jobs(self) -> list[SimulatedJob]:
-        times = [0] * len(self.standing)
+    def times(self) -> Iterator[int]:
+        """When the arriving jobs are submitted, in order."""
         try:
-            times += self.kind.arrivals.times(len(self.arriving), self.span, self.arrivals)
+            random = self._root.child("arrivals")
+            return self.kind.arrivals.times(self.arriving, self.span, random)
         except ModelError as error:
             raise error.located(field=f"kinds.{self.name}.arrivals") from None
-        drawn = self.standing + self.arriving
-        digits = len(str(len(drawn)))
-        return [
-            simulated_job(
+
+    def jobs(self, times: Iterator[int]) -> Iterator[SimulatedJob]:
+        """All jobs in order of submission: those that are there from the start come first."""
+        digits = len(str(self.standing + self.arriving))
+        standing = self._again(stands=True) if self.standing else ()
+        arriving = self._again(stands=False) if self.arriving else ()
+        drawn = chain(zip(standing, repeat(0), strict=False), zip(arriving, times, strict=True))
+        for index, (job, submit) in enumerate(drawn):
+            yield simulated_job(
                 f"{self.name}-{index:0{digits}}",
-                (group, truth),
+                group_with_truth(
+                    job.tasks,
+                    job.request,
+                    job.durations,
+                    job.estimate,
+                    tags=self.kind.tags,
+                    requires=self.kind.requires,
+                ),
                 submit=submit,
                 kind=self.name,
                 precedence=self.kind.precedence,
-                gang=is_gang,
+                gang=job.is_gang,
                 owner=self.kind.owner,
                 constraints=self.kind.constraints,
             )
-            for index, ((group, truth, is_gang), submit) in enumerate(
-                zip(drawn, times, strict=True)
-            )
-        ]
+
+    def _again(self, *, stands: bool) -> Iterator[_Drawn]:
+        """Draws the jobs that are used once more; those that stand, or the others."""
+        again = _KindDraws(self.name, self.kind, self.span, self._root)
+        for _ in range(self.standing + self.arriving):
+            drawn = again._draw()
+            if drawn.stands == stands:
+                yield drawn

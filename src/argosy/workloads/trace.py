@@ -1,7 +1,7 @@
 """Argosy's own job trace: JSON lines, one job per line, in order of submission.
 
 The fields are those of `[[workload.jobs]]`; times are whole microseconds or text with a unit.
-Traces are streamed: memory holds one job and the ids seen so far.
+Traces are streamed: memory holds one job, and some 16 bytes for each id seen so far.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +19,7 @@ from argosy.model.errors import TraceError, excerpt
 from argosy.model.truth import SimulatedJob
 from argosy.model.units import LARGEST
 from argosy.workloads.job_tables import job_table, read_job
+from argosy.workloads.seen_names import SeenNames
 from argosy.workloads.tables import Converter, Misfit, path_text
 
 _CONVERTER: Final = Converter(TraceError, bare_micros=True)
@@ -31,7 +33,7 @@ def read_trace(
     path: Path, *, speedup: float = 1.0, check: JobCheck | None = None
 ) -> Iterator[SimulatedJob]:
     """The jobs of a trace, checked one by one. With `speedup` 2, they are submitted twice as fast."""
-    seen: set[str] = set()
+    seen = SeenNames()
     latest = 0
     try:
         with path.open("rb") as lines:
@@ -39,7 +41,7 @@ def read_trace(
                 if not line.strip():
                     continue
                 job = _read_line(path, number, line, check)
-                if job.id in seen:
+                if not seen.add(job.id) and _is_in(path, job.id, before=number):
                     raise TraceError(
                         f"job {job.id!r} again",
                         file=str(path),
@@ -56,7 +58,6 @@ def read_trace(
                         expected="jobs in order of submission",
                         hint="sort the lines by submit",
                     )
-                seen.add(job.id)
                 latest = job.submit
                 yield job if speedup == 1 else _sooner(job, speedup)
     except OSError as error:
@@ -86,6 +87,14 @@ def _read_line(path: Path, number: int, line: bytes, check: JobCheck | None) -> 
             expected=cause.expected,
             hint=cause.hint,
         ) from cause
+
+
+def _is_in(path: Path, name: str, *, before: int) -> bool:
+    """Whether a line before that number, of which all are known to be right, is of the job."""
+    with path.open("rb") as lines:
+        return any(
+            _decode(line)["id"] == name for line in islice(lines, before - 1) if line.strip()
+        )
 
 
 class _NotJson(Exception):

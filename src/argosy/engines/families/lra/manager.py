@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 from argosy.engines.api import RunFacts, SettingMismatch
 from argosy.engines.families.lra.overrides import Overrides
@@ -174,10 +175,9 @@ def not_simple(
     algorithm: str, place: tuple[str, ...], operator: Sequence[Constraint], facts: RunFacts
 ) -> SettingMismatch | None:
     """The first constraint that an algorithm for simple ones has no form for."""
-    whose = [(constraint, "the operator's") for constraint in operator]
-    for job in facts.jobs:
-        whose.extend((constraint, f"of job {job.id}") for constraint in job.constraints)
-    for constraint, owner in whose:
+    operators = ((constraint, "the operator's") for constraint in operator)
+    jobs = ((own, f"of job {job.id}") for job in facts.jobs for own in job.constraints)
+    for constraint, owner in chain(operators, jobs):
         if not has_printed_form(constraint, facts.overlapping):
             name = "printed" if algorithm == "ilp-printed" else "plain"
             return SettingMismatch(
