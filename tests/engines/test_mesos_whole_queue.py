@@ -11,11 +11,12 @@ from test_mesos_offers import answer, decide, large, of, offer, submit
 from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.mesos import Mesos, MesosSettings
+from argosy.experiments.execute import execute
 from argosy.model.effects import Abandon, Commit, Think, WakeMe
 from argosy.model.events import JobCancelled, TimerFired
 from argosy.model.random import Random
 from argosy.model.transactions import OPERATOR, Transaction
-from argosy.testing.builders import GIB, SECOND, job
+from argosy.testing.builders import GIB, SECOND, job, scenario
 
 
 def at_once(**settings: Any) -> Mesos:
@@ -91,6 +92,27 @@ def test_jobs_like_one_that_found_no_machine_count_an_attempt_too() -> None:
     decide(engine, cell, of(effects, Think)[0])
     gone = of(offer(engine, cell), Abandon)
     assert [each.tasks.tolist() for each in gone] == [tasks_of(n, 0).tolist() for n in range(2)]
+
+
+def test_claims_that_are_always_refused_are_given_up_in_the_end() -> None:
+    engine, cell = at_once(attempts=3), cell_of(4, 4)
+    submit(engine, cell, large("a", 1), 0)
+    for _ in range(2):
+        commit = only(decide(engine, cell, only(offer(engine, cell), Think)), Commit)
+        machine = int(commit.transaction.claims.machines[0])
+        take(cell, machine, 4)
+        answer(engine, cell, commit)
+        cell.commit(Transaction(OPERATOR, releases=tasks_of(99, 0, 1, 2, 3)))
+    take(cell, 0, 3)
+    take(cell, 1, 3, number=98)
+    assert only(offer(engine, cell), Abandon).tasks.tolist() == tasks_of(0, 0).tolist()
+
+
+def test_a_world_abandons_jobs_that_fit_nowhere() -> None:
+    jobs = [job("giant", 1, cpu=64_000), job("small", 1, cpu=1_000, seconds=1)]
+    settings = {"uses": "queue-at-once", "refuse": 0, "rest": SECOND, "attempts_in_vain": 3}
+    world = execute(scenario("mesos", jobs, settings=settings, replicas=1), None)
+    assert (world.counts.jobs_finished, world.counts.jobs_abandoned) == (1, 1)
 
 
 def test_a_gang_takes_part_of_one_offer_or_nothing() -> None:

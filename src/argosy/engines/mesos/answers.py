@@ -35,6 +35,7 @@ class AnswerPart:
     def __init__(self, work: HoardedJob, claims: Claims, explanation: Explanation | None) -> None:
         self.job: Job = work.job
         self.number = work.number
+        self._attempts = work.attempts
         #: None if all its tasks were withdrawn.
         self.claims: Claims | None = claims
         self.explanation = explanation
@@ -50,6 +51,11 @@ class AnswerPart:
             self._withdrawals.append(event)
         else:
             self.claims = claims_left(self.claims, event)
+
+    def work_left(self, tasks: TaskArray) -> HoardedJob:
+        work = HoardedJob(self.job, self.number, tasks)
+        work.attempts = self._attempts
+        return work
 
     def refused(self, outcome: Outcome) -> TaskArray:
         """The tasks that still need a machine."""

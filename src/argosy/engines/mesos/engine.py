@@ -261,9 +261,11 @@ class Mesos:
         self._answers[self._token] = answer
         # The first job carries the decision time of all.
         first, *others = numbers
-        effects.append(Think(duration, self._token, first, framework.kind))
-        effects.extend(Think(0, _NO_TOKEN, number, framework.kind) for number in others)
-        return effects
+        return [
+            Think(duration, self._token, first, framework.kind),
+            *(Think(0, _NO_TOKEN, number, framework.kind) for number in others),
+            *effects,
+        ]
 
     def _answer(self, token: int, now: int) -> Sequence[Effect]:
         """The framework claims what it chose, a transaction for each job; the rest of the offer goes
@@ -287,7 +289,7 @@ class Mesos:
         """Refused claims, of machines that are gone or beyond a limit, are tried again."""
         refused = part.refused(outcome)
         if len(refused):
-            answer.framework.submit(HoardedJob(part.job, part.number, refused))
+            answer.framework.submit(part.work_left(refused))
         return self._next_offer(now)
 
     def _available(self, view: View) -> NDArray[np.int64]:
