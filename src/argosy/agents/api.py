@@ -99,7 +99,7 @@ class Nodes(msgspec.Struct, frozen=True, gc=False):
         """All parts together, of which there must be at least one."""
         first = parts[0]
         places: tuple[str, ...] = first.places
-        if any(part.places != first.places for part in parts):
+        if len(places) != 1 or any(part.places != places for part in parts):
             places = tuple(place for part in parts for place in part.each_place())
         return Nodes(
             np.concatenate([part.machines for part in parts]),
