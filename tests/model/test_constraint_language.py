@@ -226,3 +226,18 @@ def test_translation_on_the_command_line_goes_both_ways(tmp_path, capsys) -> Non
     pod.write_text(capsys.readouterr().out)
     assert main(["constraints", "translate", str(pod), "--from", "kubernetes"]) == 0
     assert capsys.readouterr().out == rules.read_text()
+
+
+@pytest.mark.parametrize(
+    ("tag", "hint"),
+    [
+        ("containerID:two/1", "only a container that is a group of its own has such a tag"),
+        ("containerID:twoo/3", "did you mean 'containerID:two/3'?"),
+    ],
+)
+def test_a_container_that_is_not_a_group_of_its_own_has_no_name(tag: str, hint: str) -> None:
+    alone = frozenset({"appID:two", "db", "containerID:two/3"})
+    kinds = [(frozenset({"appID:two", "db"}), 3), (alone, 1)]
+    rule = parse_constraint(f"db -> {{{tag}, 1, inf}} in machine")
+    [finding] = lint([rule], Surroundings(containers=kinds))
+    assert hint in finding.problem

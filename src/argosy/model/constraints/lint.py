@@ -25,7 +25,7 @@ from argosy.model.constraints import (
     TagConstraint,
 )
 from argosy.model.constraints.meaning import negated
-from argosy.model.constraints.parts import SELF, leaves, tags_of
+from argosy.model.constraints.parts import APP, CONTAINER, SELF, leaves, tags_of
 from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import did_you_mean
 from argosy.model.machines import MACHINE_GROUP
@@ -132,13 +132,21 @@ def _carried(index: int, constraint: Constraint, around: Surroundings) -> Iterat
                 )
     everything = frozenset().union(*kinds, *around.machines)
     for tag in sorted(tags_of(constraint.rule) - everything - {SELF}):
-        hint = did_you_mean(tag, everything)
+        hint = _own_group(tag, everything) or did_you_mean(tag, everything)
         yield LintFinding(
             "warning",
             "nobody",
             index,
             f"nobody carries the tag {tag!r}" + (f"; {hint}" if hint else ""),
         )
+
+
+def _own_group(tag: str, everything: frozenset[str]) -> str:
+    """What to do about the name of a container that shares the tags of its group."""
+    job = tag.removeprefix(CONTAINER).rpartition("/")[0]
+    if not tag.startswith(CONTAINER) or APP + job not in everything:
+        return ""
+    return "only a container that is a group of its own has such a tag: give it a group"
 
 
 def _never(expression: Expression) -> bool:
