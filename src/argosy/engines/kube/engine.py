@@ -10,6 +10,7 @@ from msgspec import Meta, structs
 
 from argosy.cell import Bitmap, Draft, Rule, View
 from argosy.cell.bitmaps import to_bitmap
+from argosy.cell.draft import claims_of
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.kube.queues import (
     Batch,
@@ -223,6 +224,15 @@ class Kube:
         if known is not None:
             self._explanation = known
             return False
+        if looks is not None and not kind.requires and not kind.wishes:
+            # Most tasks find a machine among those whose turn it is.
+            turn = _window(*looks)
+            found = view.find(kind.shape, 1, self._rule, self._context.random, within=turn)
+            if len(found.machines):
+                self._explanation = found.explanation(self._settings.score)
+                self._claims = claims_of(one(pod.task), kind.shape, found)
+                return True
+            looks = None
         draft = Draft(view)
         found, _ = draft.place(
             one(pod.task),

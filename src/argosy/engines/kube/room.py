@@ -83,6 +83,8 @@ class Room:
         lack = self._lacking.get(kind)
         if lack is None:
             return None
+        if lack.change == view.last_change > 0:
+            return lack
         fits = view.fits_since(
             lack.change,
             kind.shape,

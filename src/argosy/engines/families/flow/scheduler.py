@@ -175,7 +175,10 @@ class FlowScheduler:
             return self._begin(view, now)
         if not self._inbox:
             return ()
-        if is_crowded and self._has_room(view):
+        if self._is_pausing and now < self._pauses_until:
+            # There will be a round at the end of the pause, whatever room there is.
+            self._looked_at = len(self._inbox)
+        elif is_crowded and self._has_room(view):
             pause = min((now - self._crowded_since) // _PAUSE_SHARE, LONGEST_PAUSE)
             if now >= self._began + pause:
                 return self._begin(view, now)

@@ -34,7 +34,7 @@ class MultiDimensional(Policy):
         self._terms: list[tuple[int, int]] = []
         #: What tasks of some requests add to the use of every machine, with the requests and the
         #: capacity of the machines.
-        self._adds = _Added(self._free, self._capacity, self._free)
+        self._adds = _Added(*(self._free,) * 4)
 
     def gather(self, statistics: ClusterStatistics) -> None:
         self._capacity, self._free = statistics.capacity, statistics.free
@@ -61,8 +61,9 @@ class MultiDimensional(Policy):
 
     def pool_terms(self, requests: Numbers, machines: Numbers) -> ArcCosts:
         count = self._capacity.shape[1]
-        capacity = np.maximum(self._capacity[machines], 1)
-        used = (_FULL * (self._capacity[machines] - self._free[machines]) // capacity).sum(axis=1)
+        capacity = self._capacity[machines]
+        taken = _FULL * (capacity - self._free[machines]) // np.maximum(capacity, 1)
+        used = taken.sum(axis=1)
         if self.settings.prefer == "pack":
             return ArcCosts(((_FULL * count - used) // count)[None, :])
         known = self._adds
@@ -71,8 +72,8 @@ class MultiDimensional(Policy):
             and np.array_equal(known.capacity, self._capacity)
         ):
             known = self._adds = _added(requests, self._capacity.copy())
-        added = known.amounts[:, machines]
-        return ArcCosts((used + added) // count, added // count)
+        added, steps = known.amounts[:, machines], known.steps[:, machines]
+        return ArcCosts((used + added) // count, steps)
 
 
 class _Added(NamedTuple):
@@ -80,6 +81,8 @@ class _Added(NamedTuple):
     capacity: Numbers
     #: In thousandths, summed over the resources; one row per request, one column per machine.
     amounts: Numbers
+    #: Their mean over the resources.
+    steps: Numbers
 
 
 def _added(requests: Numbers, capacity: Numbers) -> _Added:
@@ -88,4 +91,4 @@ def _added(requests: Numbers, capacity: Numbers) -> _Added:
         whole = np.maximum(capacity[None, :, dimension], 1)
         # Where a request does not fit there is no room, whatever it would cost.
         amounts += _FULL * np.minimum(requests[:, dimension, None], whole) // whole
-    return _Added(requests, capacity, amounts)
+    return _Added(requests, capacity, amounts, amounts // capacity.shape[1])
