@@ -22,6 +22,7 @@ from argosy.kubernetes.guards import (
 )
 from argosy.kubernetes.kinds import LEASES, NODES, PODS, WORKLOADS
 from argosy.kubernetes.leases import LeaderElection, LeaseSettings
+from argosy.kubernetes.meta import ServerStatus, WatchBookmark, WatchError, WatchEvent
 from argosy.kubernetes.requests import RequestSettings
 from argosy.kubernetes.watching import ChangeKind, ObjectWatch, WatchSettings
 
@@ -533,3 +534,45 @@ async def test_guards_are_applied_in_order_and_removed_backwards() -> None:
         # What is not there need not be removed.
         await remove_manifests(client, manifests)
         assert not any(api._stores.values())
+
+
+# What is asked and told in words.
+
+
+@asynchronous
+async def test_selectors_reach_the_server() -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        for name, labels in (("a", {"x": "y"}), ("b", {})):
+            document = pod_document(name)
+            document["metadata"]["labels"] = labels
+            api.put(PODS, document)
+        asked: list[str] = []
+        api.faults.append(lambda method, path: asked.append(path))
+        found = await client.list_all(PODS, labels="x=y", fields="status.phase!=Failed")
+        assert [each.name for each in found.items] == ["a"]
+        [path] = asked
+        assert path.startswith("/api/v1/pods?limit=500&")
+        assert "fieldSelector=status.phase!%3DFailed" in path
+        await client.list_all(PODS, page=7)
+        assert asked[-1] == "/api/v1/pods?limit=7"
+
+
+def test_a_failure_says_what_the_server_said_or_its_code() -> None:
+    said = ServerStatus(message="no", reason="Forbidden", code=403)
+    assert str(failed.failure("GET /x", 403, said)) == "GET /x: no"
+    silent = failed.failure("GET /x", 502, None)
+    assert str(silent) == "GET /x: the server answered 502"
+    assert type(silent) is failed.ServerFailed
+    assert str(failed.failure("GET /x", 404, ServerStatus())) == "GET /x: the server answered 404"
+    assert type(failed.failure("GET /x", 499, None)) is failed.StrangeAnswer
+
+
+@pytest.mark.parametrize("line", ["ADDED", "BOOKMARK", "ERROR"])
+def test_lines_of_a_watch_are_read_whatever_the_order_of_their_fields(line: str) -> None:
+    status = {"kind": "Status", "code": 410}
+    about = status if line == "ERROR" else {"metadata": {"name": "a", "resourceVersion": "3"}}
+    usual = msgspec.json.encode({"type": line, "object": about})
+    odd = msgspec.json.encode({"object": about, "type": line})
+    assert PODS.decode_line(usual) == PODS.decode_line(odd)
+    kind = {"ADDED": WatchEvent, "BOOKMARK": WatchBookmark, "ERROR": WatchError}[line]
+    assert isinstance(PODS.decode_line(usual), kind)
