@@ -64,7 +64,10 @@ class _LineCheck:
             yield Contradiction(f"time {record.at}", f"{self._reached} to 2^53")
         self._reached = record.at
         match record:
-            case records.SubmittedRecord(number=number, job=job):
+            case (
+                records.SubmittedRecord(number=number, job=job)
+                | records.RestoredRecord(number=number, job=job)
+            ):
                 if number != self._count:
                     yield Contradiction(f"job number {number}", str(self._count))
                 self._jobs.add(job.id)
