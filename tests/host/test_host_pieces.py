@@ -287,3 +287,20 @@ def test_room_that_a_preemption_leaves_wakes_the_queue_of_the_machine() -> None:
     tasks, _, _, started, _ = world.host.runtime.task_columns()
     begun = dict(zip(tasks.tolist(), started.tolist(), strict=True))
     assert begun[int(tasks_of(1, 0)[0])] == 3 * SECOND
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_submitted_job_is_handled_at_once_unless_something_else_comes_first(waits: bool) -> None:
+    """In either case after the world has entered it."""
+    spec = scenario("omega", [job("first", 1, seconds=5)], cell=cell(3), audit=False)
+    host = SimulatedWorld(spec, ENGINES).host
+    host.start()
+    assert host.run_until(0) is None
+    if waits:
+        host.later(0, lambda now: None)
+    handled, heard = host.events, list[int]()
+    number = host.submit(spec.jobs[0].job, lambda entered: heard.extend((entered, host.events)))
+    assert heard == [number, handled]
+    assert host.events == handled + (not waits)
+    host.run_until(0)
+    assert host.events == handled + 1

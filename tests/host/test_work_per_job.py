@@ -74,10 +74,10 @@ def calls_per_job(engine: str, *, log: bool) -> tuple[float, float]:
 @pytest.mark.parametrize(
     ("engine", "log", "python", "all_calls"),
     [
-        ("omega", False, 79, 131),
-        ("omega", True, 95, 162),
+        ("omega", False, 69, 118),
+        ("omega", True, 87, 151),
         ("murmuration", False, 62, 104),
-        ("murmuration", True, 74, 129),
+        ("murmuration", True, 73, 129),
         ("sparrow", False, 62, 129),
     ],
 )

@@ -90,9 +90,9 @@ TASKS = sum(made.tasks for made in CROWD)
 @pytest.mark.parametrize(
     ("engine", "events", "calls"),
     [
-        ("omega", 3, 95),
-        ("monolithic", 3, 82),
-        ("mesos", 5, 168),
+        ("omega", 3, 78),
+        ("monolithic", 3, 66),
+        ("mesos", 5, 192),
         ("spread", 5, 250),
         ("ilp-all", 3, 225),
         ("firmament", 6, 450),
@@ -111,9 +111,9 @@ def test_a_job_that_finds_room_takes_so_many_events_and_calls(
 @pytest.mark.parametrize(
     ("engine", "events", "calls"),
     [
-        ("omega", 4.2, 137),
-        ("monolithic", 2.8, 79),
-        ("mesos", 2.6, 168),
+        ("omega", 4.2, 110),
+        ("monolithic", 2.8, 64),
+        ("mesos", 2.6, 240),
         ("spread", 4.1, 133),
         ("firmament", 3, 301),
         ("quincy", 3.6, 342),

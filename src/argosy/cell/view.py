@@ -326,9 +326,9 @@ class View:
         names = known.ruled_out
         if len(ruled_out) > len(names):
             names = (*names, self.unknown_resource(shape) or "")
-        found = machines, versions, count, rule, looked_at, feasible, names, ruled_out
         if nearest is None and scores is None:
-            return Found(*found)
+            return Found(machines, versions, count, rule, looked_at, feasible, names, ruled_out)
+        found = machines, versions, count, rule, looked_at, feasible, names, ruled_out
         near, could_fit = None, False
         if nearest is not None:
             machine, dimension, lacking, could_fit = nearest
