@@ -87,6 +87,24 @@ def test_placements_are_told_together_when_their_time_has_come() -> None:
     assert engine.handle(TimerFired(wake.name), cell, 2 * SECOND) == ()
 
 
+def test_in_the_published_form_nothing_is_told_before_its_decision_ends() -> None:
+    told = {
+        "as_published": True,
+        "gossip": "batch",
+        "batch_time": SECOND,
+        "t_job": 100,
+        "t_task": 10,
+    }
+    engine, cell = a_murmuration(**told), a_cell(8)
+    begun = engine.handle(submitted(whole("a", 2, 50), 0), cell, 0)
+    assert only(begun, Enqueue).tasks.tolist() == [0, 1]
+    assert not [effect for effect in begun if isinstance(effect, Send | WakeMe)]
+    decided = engine.handle(DecisionDue(only(begun, Think).token), cell, 120)
+    assert only(decided, WakeMe).at == 120 + SECOND
+    told_now = only(engine.handle(TimerFired(only(decided, WakeMe).name), cell, 120 + SECOND), Send)
+    assert [len(update.tasks) for update in told_now.payload.updates] == [2]
+
+
 def test_a_scheduler_reads_messages_only_while_it_does_not_decide() -> None:
     """Reading takes 10; the scheduler is idle for 25, decides for 100, and is idle again."""
     engine, cell = a_murmuration(t_job=90, t_task=10, t_update=10), a_cell(4)

@@ -77,8 +77,8 @@ class KubeSettings(Settings, frozen=True):
     #: A task is abandoned after this many attempts. Kubernetes itself never gives up.
     attempts: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 100_000
     #: Skip attempts that cannot find room, and report their time afterwards. This makes simulating a
-    #: full cell fast and does not change placements. Applies only while every decision takes exactly
-    #: t_task, so never on real clocks.
+    #: full cell fast and does not change placements. Applies only while every decision takes exactly as
+    #: long as these settings say, so never on real clocks.
     skip_hopeless_attempts: bool = True
 
 
