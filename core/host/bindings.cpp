@@ -239,6 +239,13 @@ void bind_hearing(Type& type) {
 
 void bind_jobs(Type& type) {
   type.def(
+          "expect_jobs",
+          [](TaskRuntime& self, std::int64_t jobs) {
+            require(jobs >= 0 && jobs < (std::int64_t{1} << 31), "not a number of jobs");
+            self.expect_jobs(jobs);
+          },
+          nb::arg("jobs"))
+      .def(
           "add_job",
           [](TaskRuntime& self, std::int64_t submit, std::int32_t owner,
              const std::vector<GroupTuple>& groups) {

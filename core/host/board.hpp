@@ -38,6 +38,17 @@ class Board {
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
+  // Makes room for this many jobs in all, so that columns need not be moved as they grow. Memory that is
+  // not used yet is not taken from the system.
+  void expect(std::int64_t jobs) {
+    const auto count = static_cast<std::size_t>(jobs);
+    open_.reserve(count);
+    for (auto* column : {&submit_, &first_attempt_, &thought_, &all_placed_, &done_}) column->reserve(count);
+    owner_.reserve(count);
+    total_.reserve(count);
+    shares_work_.reserve(count);
+  }
+
   std::int64_t add(std::int64_t submit, std::int64_t tasks, std::int32_t owner) {
     open_.push_back(std::make_unique<OpenJob>(static_cast<std::int32_t>(tasks)));
     submit_.push_back(submit);

@@ -25,6 +25,13 @@ OutArray<std::int64_t> copy_of(const std::vector<std::int64_t>& column) {
   return to_numpy(std::vector<std::int64_t>(column));
 }
 
+using LentArray = nb::ndarray<nb::numpy, const std::int64_t, nb::ndim<1>>;
+
+// Without a copy; the array keeps the board.
+LentArray lent(const Board& board, const std::vector<std::int64_t>& column) {
+  return LentArray(column.data(), {column.size()}, nb::find(board));
+}
+
 void bind_enums(nb::module_& module) {
   nb::enum_<TaskState>(module, "TaskState", nb::is_arithmetic())
       .value("PENDING", TaskState::pending)
@@ -150,6 +157,12 @@ void bind_board(nb::module_& module) {
            [](const Board& self) {
              return std::make_tuple(copy_of(self.submit()), copy_of(self.first_attempt()),
                                     copy_of(self.all_placed()), copy_of(self.done()));
+           })
+      // The same, but lent: to be read only until another job is added.
+      .def("lend_job_columns",
+           [](const Board& self) {
+             return std::make_tuple(lent(self, self.submit()), lent(self, self.first_attempt()),
+                                    lent(self, self.all_placed()), lent(self, self.done()));
            })
       .def("thought_by_job", [](const Board& self) { return copy_of(self.thought()); })
       .def("abandoned_by_job", [](const Board& self) { return to_numpy(self.abandoned()); })

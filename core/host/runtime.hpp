@@ -157,6 +157,12 @@ class TaskRuntime {
 
   // Jobs and starts.
 
+  // Makes room for this many jobs in all; there may be fewer or more.
+  void expect_jobs(std::int64_t jobs) {
+    board_.expect(jobs);
+    facts_.expect(jobs);
+  }
+
   // Numbers a new job; its tasks are pending.
   std::int64_t add_job(std::int64_t submit, std::int32_t owner, std::vector<GroupFacts> groups) {
     std::int64_t tasks = 0;

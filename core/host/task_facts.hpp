@@ -38,6 +38,12 @@ struct TaskFact {
 
 class TaskFacts {
  public:
+  // Makes room for this many jobs in all.
+  void expect(std::int64_t jobs) {
+    jobs_.reserve(static_cast<std::size_t>(jobs));
+    has_timers_.reserve(static_cast<std::size_t>(jobs));
+  }
+
   // Replaces what the job said before; times stay.
   void set_groups(std::int64_t job, std::vector<GroupFacts> groups) {
     JobFacts& facts = of_job(job);

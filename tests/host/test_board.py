@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from runtime_bench import SLOTS, Bench, ints, longs
 
 from argosy._core import NEVER, QueueOrder, QueueRules, TaskState
@@ -83,3 +84,29 @@ def test_tasks_that_a_job_gets_later_are_work_that_remains() -> None:
     bench.board.grow_job(1, 3)
     assert bench.end(busy[0])
     assert bench.state(other[0]) is TaskState.RUNNING
+
+
+def test_columns_that_are_lent_show_what_the_board_says_and_keep_it() -> None:
+    bench = Bench()
+    bench.runtime.expect_jobs(2)
+    first, _ = bench.job(2), bench.job()
+    lent = bench.board.lend_job_columns()
+    bench.runtime.advance(10)
+    bench.launch(first)
+    assert [column.tolist() for column in lent] == [c.tolist() for c in bench.board.job_columns()]
+    assert lent[2].tolist() == [10, -1]
+    assert not any(column.flags.writeable or column.flags.owndata for column in lent)
+    del bench
+    assert lent[2].tolist() == [10, -1]
+
+
+def test_there_may_be_more_jobs_than_were_expected() -> None:
+    bench = Bench()
+    bench.runtime.expect_jobs(1)
+    tasks = [bench.job() for _ in range(100)]
+    bench.launch(tasks[99])
+    assert bench.board.jobs == 100
+    assert bench.board.job_columns()[2].tolist() == [-1] * 99 + [0]
+    for wrong in (-1, 2**31):
+        with pytest.raises(ValueError, match="not a number of jobs"):
+            bench.runtime.expect_jobs(wrong)

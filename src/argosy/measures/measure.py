@@ -32,7 +32,8 @@ from argosy.worlds.sim import SimulatedWorld
 
 def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None) -> Summary:
     simulator, scenario = world.host.runtime, world.scenario
-    submit, first_attempt, all_placed, done = simulator.board.job_columns()
+    # Lent, because there may be very many jobs, and the run is over.
+    submit, first_attempt, all_placed, done = simulator.board.lend_job_columns()
     abandoned = simulator.board.abandoned_by_job() > 0
     is_endless = np.array(world.host.jobs.is_endless, bool)
     tasks, _, placed, started, finished = simulator.task_columns()

@@ -57,6 +57,7 @@ class SimulatedWorld:
         self._jobs: Iterator[SimulatedJob] = iter(scenario.jobs if jobs is None else jobs)
         self._next_job: SimulatedJob | None = None
         self._job_count = len(scenario.jobs) if jobs is None else 0
+        self.runtime.expect_jobs(self._job_count)
         #: Future faults, by the number under which they were posted.
         self._faults: dict[int, tuple[Any, ...]] = {}
         self._posted = 0
