@@ -14,6 +14,7 @@ from small_api_server import SmallApiServer
 
 from argosy.kubernetes import failures as failed
 from argosy.kubernetes.client import KubernetesClient, PatchForm
+from argosy.kubernetes.credentials import reason_of
 from argosy.kubernetes.guards import (
     apply_manifests,
     fencing_guard,
@@ -21,8 +22,9 @@ from argosy.kubernetes.guards import (
     remove_manifests,
 )
 from argosy.kubernetes.kinds import LEASES, NODES, PODS, WORKLOADS
-from argosy.kubernetes.leases import LeaderElection, LeaseSettings
+from argosy.kubernetes.leases import LeaderElection, Leadership, LeaseSettings
 from argosy.kubernetes.meta import ServerStatus, WatchBookmark, WatchError, WatchEvent
+from argosy.kubernetes.pacing import RequestLimiter
 from argosy.kubernetes.requests import RequestSettings
 from argosy.kubernetes.watching import ChangeKind, ObjectWatch, WatchSettings
 
@@ -576,3 +578,66 @@ def test_lines_of_a_watch_are_read_whatever_the_order_of_their_fields(line: str)
     assert PODS.decode_line(usual) == PODS.decode_line(odd)
     kind = {"ADDED": WatchEvent, "BOOKMARK": WatchBookmark, "ERROR": WatchError}[line]
     assert isinstance(PODS.decode_line(usual), kind)
+
+
+def test_a_right_lasts_until_its_time_and_not_beyond() -> None:
+    now = 10.0
+    right = Leadership(3, 12.0, lambda: now)
+    assert (right.fencing, right.is_held, right.remaining) == (3, True, 2.0)
+    now = 12.0
+    assert (right.is_held, right.remaining) == (False, 0.0)
+    right._extend(15.0)
+    assert (right.is_held, right.remaining) == (True, 3.0)
+    right._end()
+    assert (right.is_held, right.remaining) == (False, 0.0)
+
+
+@asynchronous
+async def test_a_limit_is_halved_once_for_all_that_was_under_way_and_widened_step_by_step() -> None:
+    limiter = RequestLimiter(8)
+    for _ in range(6):
+        await limiter.enter()
+    widths = []
+    for is_throttled in (True, True, True, False, False, False, False, True):
+        (limiter.throttled if is_throttled else limiter.answered)()
+        widths.append(limiter.width)
+    # Four; five of the six that were under way say nothing new; then it is halved again.
+    assert widths == [4, 4, 4, 4, 4, 4, 4, 2]
+    for _ in range(40):
+        limiter.answered()
+    assert limiter.width == 8
+    assert limiter.under_way == 6
+    for _ in range(4):
+        limiter.throttled()
+        for _ in range(6):
+            limiter.answered()
+    assert limiter.width >= 1
+
+
+@asynchronous
+async def test_a_turn_that_came_too_late_is_given_to_the_next() -> None:
+    limiter = RequestLimiter(1)
+    await limiter.enter()
+    first, second = (asyncio.create_task(limiter.enter()) for _ in range(2))
+    await asyncio.sleep(0)
+    # It is its turn at the moment at which it is cancelled.
+    limiter.leave()
+    first.cancel()
+    await asyncio.wait({first, second})
+    assert first.cancelled()
+    assert limiter.under_way == 1
+    # One that was never its turn gives nothing away.
+    third = asyncio.create_task(limiter.enter())
+    await asyncio.sleep(0)
+    third.cancel()
+    await asyncio.wait({third})
+    assert limiter.under_way == 1
+    limiter.leave()
+    assert limiter.under_way == 0
+
+
+def test_reasons_of_the_operating_system_are_told_without_the_path() -> None:
+    assert reason_of(FileNotFoundError(2, "No such file", "/x")) == "no such file"
+    assert reason_of(OSError("odd")) == "odd"
+    assert reason_of(ValueError("Odd")) == "Odd"
+    assert reason_of(UnicodeDecodeError("utf-8", b"x", 0, 1, "bad")) == "not a text in UTF-8"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import tomllib
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,9 +18,12 @@ from argosy.model.scenario import FleetEntry, MachineResize, SchedulerLimits, Ta
 from argosy.scenarios import missing_extras
 from argosy.scenarios.changed_values import ChangedValue, parse_values, with_values
 from argosy.scenarios.ignored_demands import ignored_demands
+from argosy.scenarios.kubernetes_tables import SHORTEST_HORIZON, default_horizon
+from argosy.scenarios.toml_text import to_toml
 from argosy.scenarios.unmeetable_demands import _largest
 from argosy.scenarios.variants import as_published
-from argosy.testing.builders import job, scenario
+from argosy.scenarios.yaml_files import parse_yaml
+from argosy.testing.builders import SECOND, job, scenario
 from argosy.workloads.tables import Misfit
 
 DOCUMENT: dict[str, Any] = {
@@ -218,3 +222,57 @@ def test_a_published_form_keeps_more_schedulers_only_if_it_is_not_named() -> Non
     with pytest.raises(ScenarioError, match="2 fleet entries as published") as caught:
         as_published(two)
     assert caught.value.expected == "one, whose machines are those of its form"
+
+
+@pytest.mark.parametrize("value", [True, False, 0, -3, 2.5, 1e300, "", "a", [], [True, [False]]])
+def test_a_value_is_the_same_after_it_was_written(value: Any) -> None:
+    document = {"top": value, "table": {"x": value, "inner": [{"y": value}, {}]}}
+    assert tomllib.loads(to_toml(document)) == document
+
+
+def test_a_recorded_cluster_ends_after_twice_the_time_that_its_jobs_need() -> None:
+    assert default_horizon([]) is None
+    ends, service = job("a", 1, seconds=400, submit=100), job("s", 1, seconds=None, submit=700)
+    assert default_horizon([ends]) is None
+    assert default_horizon([ends, service]) == max(2 * 700 * SECOND, 2 * SHORTEST_HORIZON)
+    long = job("l", 2, seconds=50_000, submit=10)
+    assert default_horizon([service, long]) == 2 * 50_010 * SECOND
+    assert default_horizon([service]) == max(2 * 700 * SECOND, 2 * SHORTEST_HORIZON)
+    assert default_horizon([job("s", 1, seconds=None)]) == 2 * SHORTEST_HORIZON
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "line", "expected"),
+    [
+        ("a: 1\n2: b\n", "key '2' is not text", 2, "quotation marks around it"),
+        ("a: 1\n? [x]\n: b\n", "key a collection is not text", 2, "quotation marks around it"),
+        ("a: 1\nb:\n  c: 1\n  c: 2\n", "key 'c' twice in one mapping", 4, "YAML here"),
+        ("a: &x [*x]\n", "aliases that lead to themselves, or to too many values", 1, "YAML here"),
+        ("a: [\n", "not YAML: expected the node content", 2, "YAML here"),
+        ("a: 2026-02-31\n", "not readable as YAML: day is out of range", None, "YAML here"),
+        ("[" * 5_000, "nested too deeply", None, "YAML here"),
+    ],
+)
+def test_yaml_that_cannot_be_read_says_where(
+    text: str, problem: str, line: int | None, expected: str
+) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        parse_yaml(text, "file.yaml", ScenarioError, "YAML here")
+    assert caught.value.problem.startswith(problem)
+    assert (caught.value.line, caught.value.expected) == (line, expected)
+    assert caught.value.file == "file.yaml"
+
+
+def test_values_of_yaml_have_the_lines_of_their_keys() -> None:
+    text = "a: &b\n  x: 1\nc:\n  <<: *b\n  y: [1,\n    2]\n---\nd: 3\n"
+    documents, lines = parse_yaml(text, "f", ScenarioError, "")
+    assert documents == [{"a": {"x": 1}, "c": {"x": 1, "y": [1, 2]}}, {"d": 3}]
+    assert {path: line for path, line in lines.items() if len(path) > 1} == {
+        (0, "a"): 1,
+        (0, "a", "x"): 2,
+        (0, "c"): 3,
+        (0, "c", "y"): 5,
+        (0, "c", "y", 0): 5,
+        (0, "c", "y", 1): 6,
+        (1, "d"): 8,
+    }
