@@ -1,4 +1,4 @@
-"""The client, watches, leases and guards against an API server in memory."""
+"""The client, watches and leases against an API server in memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,6 @@ from small_api_server import SmallApiServer
 from argosy.kubernetes import failures as failed
 from argosy.kubernetes.client import KubernetesClient, PatchForm
 from argosy.kubernetes.credentials import reason_of
-from argosy.kubernetes.guards import (
-    apply_manifests,
-    fencing_guard,
-    node_guard,
-    remove_manifests,
-)
 from argosy.kubernetes.kinds import LEASES, NODES, PODS, WORKLOADS
 from argosy.kubernetes.leases import LeaderElection, Leadership, LeaseSettings
 from argosy.kubernetes.meta import ServerStatus, WatchBookmark, WatchError, WatchEvent
@@ -447,95 +441,6 @@ async def test_who_may_not_have_a_lease_is_told() -> None:
         api.faults.append(lambda method, path: (403, "Forbidden"))
         with pytest.raises(failed.RequestForbidden):
             await election.lead()
-
-
-# Guards.
-
-
-def test_a_guard_against_former_leaders_compares_numbers() -> None:
-    policy, binding = fencing_guard("me", "lease", "space", placed_by="x/by", fencing="x/fencing")
-    given = "int(object.metadata.annotations['x/fencing'])"
-    newest = "(has(params.spec.leaseTransitions) ? params.spec.leaseTransitions : 0)"
-    labels = {"app.kubernetes.io/managed-by": "argosy"}
-    assert policy["metadata"] == {"name": "me-fencing", "labels": labels}
-    assert policy["spec"]["paramKind"] == {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-    }
-    assert policy["spec"]["failurePolicy"] == "Fail"
-    [rule] = policy["spec"]["matchConstraints"]["resourceRules"]
-    assert rule == {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE"],
-        "resources": ["pods/binding", "bindings"],
-    }
-    annotations = "object.metadata.annotations"
-    mine = f"has({annotations}) && 'x/by' in {annotations} && {annotations}['x/by'] == 'me'"
-    assert {each["name"]: each["expression"] for each in policy["spec"]["matchConditions"]} == {
-        "of-this-scheduler": mine,
-        "with-fencing": f"'x/fencing' in {annotations}",
-    }
-    [check] = policy["spec"]["validations"]
-    assert check["expression"] == f"{given} >= {newest}"
-    assert check["reason"] == "Forbidden"
-    assert binding["metadata"] == policy["metadata"]
-    assert binding["spec"] == {
-        "policyName": "me-fencing",
-        "paramRef": {"name": "lease", "namespace": "space", "parameterNotFoundAction": "Allow"},
-        "validationActions": ["Deny"],
-    }
-
-
-def test_a_guard_of_nodes_lists_them_and_excepts_kubelets() -> None:
-    listed, bindings, first, pods, second = node_guard("it's", ["n2", "n1"], "s", placed_by="by")
-    assert list(listed["data"]) == ["n1", "n2"]
-    assert listed["metadata"]["name"] == "it's-nodes"
-    assert listed["metadata"]["namespace"] == "s"
-    assert [each["metadata"]["name"] for each in (bindings, first, pods, second)] == [
-        "it's-nodes-bindings",
-        "it's-nodes-bindings",
-        "it's-nodes-pods",
-        "it's-nodes-pods",
-    ]
-    for binding in (first, second):
-        assert binding["spec"]["paramRef"]["name"] == "it's-nodes"
-    others, node = bindings["spec"], pods["spec"]
-    assert others["matchConditions"][0]["expression"].endswith("['by'] == 'it\\'s')")
-    assert others["matchConditions"][0]["expression"].startswith("!(has(")
-    is_listed = "!(has(params.data) && {} in params.data)"
-    assert others["validations"][0]["expression"] == is_listed.format("object.target.name")
-    assert node["validations"][0]["expression"] == is_listed.format("object.spec.nodeName")
-    assert node["matchConstraints"]["resourceRules"][0]["resources"] == ["pods"]
-    assert [each["expression"] for each in node["matchConditions"]] == [
-        "has(object.spec.nodeName) && object.spec.nodeName != ''",
-        "!request.userInfo.username.startsWith('system:node:')",
-    ]
-
-
-@asynchronous
-async def test_guards_are_applied_in_order_and_removed_backwards() -> None:
-    manifests = node_guard("me", ["n"], "s", placed_by="by")
-    async with SmallApiServer() as api, client_of(api) as client:
-        await apply_manifests(client, manifests)
-        paths = [path for _, path, _ in api.written]
-        root = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
-        assert paths == [
-            "/api/v1/namespaces/s/configmaps/me-nodes",
-            f"{root}ies/me-nodes-bindings",
-            f"{root}ybindings/me-nodes-bindings",
-            f"{root}ies/me-nodes-pods",
-            f"{root}ybindings/me-nodes-pods",
-        ]
-        assert api.queries == 5 * [{"fieldManager": "argosy", "force": "true"}]
-        assert [body for _, _, body in api.written] == manifests
-        api.written.clear()
-        await remove_manifests(client, manifests)
-        assert [path for _, path, _ in api.written] == paths[::-1]
-        assert {method for method, _, _ in api.written} == {"DELETE"}
-        # What is not there need not be removed.
-        await remove_manifests(client, manifests)
-        assert not any(api._stores.values())
 
 
 # What is asked and told in words.
