@@ -135,6 +135,7 @@ def test_kinds_of_one_name_are_counted_together() -> None:
         return SimpleNamespace(kind=SimpleNamespace(plural=plural), relists=relists, lag=lag)
 
     metrics = KubernetesMetrics()
+    assert list(metrics.lines()) == []
     right = SimpleNamespace(is_held=False, fencing=None)
     metrics.attach(
         SimpleNamespace(pods={}, moved=4),  # type: ignore[arg-type]
@@ -550,3 +551,48 @@ async def test_a_budget_is_heeded_before_the_server_is_asked(allowed: int) -> No
                 await api.until(lambda: any(name == "urgent" for name, _, _ in api.notes))
                 assert api.nodes_of_pods == {"low": "n0", "urgent": ""}
                 assert not any(path.endswith("/eviction") for _, path, _ in api.written)
+
+
+# What cannot go on.
+
+ODD = {"name": "odd", "engine": "omega", "settings": {"attempts": "many"}}
+
+
+@asynchronous
+async def test_settings_that_no_engine_has_are_named_before_anything_is_done() -> None:
+    async with cluster(a_node("n0")) as api:
+
+        async def scheduled() -> None:
+            async with scheduling(api.connection, "argosy", [ODD]):
+                raise AssertionError
+
+        async def shadowed() -> None:
+            options = ShadowOptions(connection=api.connection, fleet=(dict(ODD),))
+            await run_shadow(options, asyncio.Event(), lambda session: None, print)
+
+        async def planned() -> None:
+            await plan(api, pod_document("p"), entry=ODD)
+
+        for begin in (scheduled, shadowed, planned):
+            with pytest.raises(ArgosyError) as caught:
+                await begin()
+            assert caught.value.field == "fleet[0].settings.attempts"
+        assert api.written == []
+
+
+@asynchronous
+async def test_a_scheduler_that_hears_of_nothing_any_more_ends_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(self: object) -> None:
+        raise RuntimeError("deaf")
+
+    monkeypatch.setattr(driver.KubernetesDriver, "_look_again", fail)
+    async with cluster(a_node("n0")) as api:
+
+        async def ended() -> None:
+            async with scheduling(api.connection, "argosy") as server:
+                await eventually(lambda: server.cluster.is_stopping)
+
+        with pytest.raises(RuntimeError, match="deaf"):
+            await ended()

@@ -10,14 +10,18 @@ from unittest.mock import Mock, call
 import msgspec
 import pytest
 
+from argosy.host.records import PlacedRecord, ProbedRecord
 from argosy.kubernetes import kinds
 from argosy.kubernetes.watching import ChangeKind, ObjectChange
 from argosy.model.errors import ArgosyError
+from argosy.model.explanations import Explanation
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.resources import Resources
+from argosy.records.choices import decision_text, probes_text, taken_text
 from argosy.service.kubernetes import driver
 from argosy.service.kubernetes.agent_terms import PodTerms
 from argosy.service.kubernetes.driver import KubernetesDriver
+from argosy.service.kubernetes.placements import placement_annotations
 from argosy.service.kubernetes.recorder import PodRecorder
 from argosy.service.kubernetes.shadow.session import _feed
 from argosy.worlds.kubernetes.volumes import KnownVolumes
@@ -289,3 +293,51 @@ def test_a_committed_job_is_a_pod_without_tolerations() -> None:
     overseer.is_leading = False
     with pytest.raises(ArgosyError, match="this replica stands by"):
         PodTerms(overseer).job(committed(image="x"))
+
+
+# Why a pod is where it is.
+
+
+def annotated(
+    choice: Any, index: int, node: str, told: Explanation | None = None
+) -> dict[str, str]:
+    machines = [SimpleNamespace(name=name) for name in ("n0", "n1", "n2")]
+    row = SimpleNamespace(submitted=2_000_000)
+    world: Any = SimpleNamespace(
+        projection=SimpleNamespace(machines=machines, by_id={"j": row}),
+        host=SimpleNamespace(view=SimpleNamespace(dimensions=("cpu", "memory"))),
+        now=3_500_000,
+    )
+    return placement_annotations(world, {"s": "kube"}, choice, told, index, node)
+
+
+SCORED = Explanation(rule="best", feasible=3, looked_at=3, score=5, second=2, second_score=3)
+
+
+def test_a_pod_is_told_who_put_it_there_and_after_how_long() -> None:
+    choice = PlacedRecord(3_000_000, "j", [0, 1], [0, 1], "s:part", SCORED)
+    found = annotated(choice, 0, "n0")
+    assert found["argosy.dev/scheduler"] == "s:part"
+    assert found["argosy.dev/engine"] == "kube"
+    assert found["argosy.dev/waited"] == "1.5 s"
+    first = decision_text(SCORED, ("cpu", "memory"), "s:part", "n0", "n2", "")
+    assert found["argosy.dev/why"] == first
+    # Numbers are those of the first of several tasks.
+    other = decision_text(SCORED, ("cpu", "memory"), "s:part", "n1", "n2", "j/0")
+    assert annotated(choice, 1, "n1")["argosy.dev/why"] == other
+    assert other != first
+    # Another node took it from the queue of the one it was sent to.
+    moved = annotated(choice, 0, "n1")["argosy.dev/why"]
+    assert moved == first + taken_text("n0", "n1") != first
+
+
+def test_an_explanation_may_come_separately_or_not_at_all() -> None:
+    choice = PlacedRecord(3_000_000, "gone", [0, 1], [0, 1], "t")
+    told = annotated(choice, 1, "n1", SCORED)
+    assert told["argosy.dev/why"] == decision_text(SCORED, ("cpu", "memory"), "t", "n1", "n2", "")
+    assert told["argosy.dev/engine"] == ""
+    assert "argosy.dev/waited" not in told
+    without = annotated(choice, 0, "n0")["argosy.dev/why"]
+    assert without == decision_text(Explanation(), ("cpu", "memory"), "t", "n0", "", "")
+    probed = ProbedRecord(3_000_000, "j", [0], [0, 2], "s")
+    assert annotated(probed, 0, "n2")["argosy.dev/why"] == probes_text("s", ["n0", "n2"], "n2")
