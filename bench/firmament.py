@@ -3,7 +3,7 @@
     python bench/firmament.py                 about a minute
     python bench/firmament.py --only short    one of replay, faster, short
 
-A workload shaped like the Google trace (`argosy.papers.firmament.world`) on 12,500 machines with
+A workload shaped like the Google trace (`argosy.papers.firmament.workload`) on 12,500 machines with
 150,000 tasks that run and 90 % of the slots in use, Quincy's policy with local data. Decisions take
 the processor time that the engine really uses; prices as explanations are off (`explain_arcs = 0`),
 and nothing else takes time. So placement latency is the wait for the round before and the round
@@ -19,7 +19,8 @@ import argparse
 from argosy.papers.experiment import ExperimentPoint
 from argosy.papers.firmament.claims import BREAKS, NEAR_IDEAL
 from argosy.papers.firmament.replays import short_tasks
-from argosy.papers.firmament.world import DATA, Load, replay
+from argosy.papers.firmament.workload import DATA, Load
+from argosy.papers.firmament.world import replay
 
 SETTINGS = {"policy": "quincy", "data": DATA, "explain_arcs": 0}
 #: Of the paper, in seconds.

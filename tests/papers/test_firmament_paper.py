@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
+from argosy.model.errors import TraceError
+from argosy.model.truth import group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.experiment import Findings, PointResult, digest
-from argosy.papers.firmament import FIRMAMENT
+from argosy.papers.experiment import ExperimentPoint, Findings, PointResult, digest
+from argosy.papers.firmament import FIRMAMENT, replays
 from argosy.papers.firmament.claims import claims
 from argosy.papers.firmament.figures import draw
 from argosy.papers.firmament.links import LINK, MACHINES, TASKS, LinkWorld
 from argosy.papers.firmament.points import FIGURES, SCALES, plan, run_point
-from argosy.papers.firmament.world import BEGIN, Load, MeasuredReplay, arriving, found
+from argosy.papers.firmament.traces import recorded
+from argosy.papers.firmament.workload import BEGIN, SLOT, Load, Workload, arriving, found
+from argosy.papers.firmament.world import MeasuredReplay, replay
 
 
 def results(*figures: str) -> Findings:
@@ -129,10 +136,138 @@ def test_a_surge_comes_after_a_quarter_of_the_time_and_is_gone_after_half() -> N
 def test_a_scheduler_has_recovered_after_its_last_slow_round() -> None:
     nothing: Any = None
     spent = [(0.0, 0.1), (1.0, 9.0), (12.0, 2.0), (15.0, 0.1)]
-    done = MeasuredReplay(np.empty(0), 0, 0, spent, 0.0, nothing)
+    done = MeasuredReplay(np.empty(0), np.empty(0), 0, 0, spent, 0.0, nothing)
     assert done.mean_round(0, 10) == pytest.approx(4.55)
     assert done.last_slow_round(10, 1.0) == 14.0
     assert done.last_slow_round(10, 3.0) == 10
+
+
+def point(figure: str, **wanted: Any) -> ExperimentPoint:
+    (chosen,) = (
+        point
+        for point in plan("smoke", [figure])
+        if all(point.parameters[name] == value for name, value in wanted.items())
+    )
+    return chosen
+
+
+def test_no_service_waits_where_services_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = point("16", scheduler="firmament", utilisation=1.05)
+    monkeypatch.setattr(replays, "SERVICE_ARRIVALS", 0.5)
+    result = run_point(full)
+    assert result["waiting.services"] == 0 < result["waiting.others"]
+    monkeypatch.setattr(replays, "SERVICES", 0)
+    assert run_point(full)["waiting.services"] > 0
+
+
+def test_each_task_counts_as_placed_when_it_is_and_not_with_the_last_of_its_job() -> None:
+    """Four slots and a job of six tasks, of which four are placed at once."""
+    load = Load(machines=4, slots=1.0, seconds=10.0)
+    tasks = group_with_truth(6, SLOT, (3 * MICROS_PER_SECOND,))
+    job = simulated_job("j", tasks, submit=int((BEGIN + 1) * MICROS_PER_SECOND))
+    settings = {"policy": "load-spreading", "retry": 1_000_000}
+    done = replay(load, settings, workload=Workload(load=load, jobs=[job]))
+    assert done.arrived == done.placed == 6
+    assert np.sort(done.latencies)[:4] == pytest.approx(0, abs=0.5)
+    assert np.sort(done.latencies)[4:] == pytest.approx(3, abs=0.5)
+    assert done.with_last == pytest.approx(3, abs=0.5)
+
+
+def trace(directory: Path, machines: int = 4) -> Path:
+    """Two tasks of a service from the start, one of which is still there at the end; a batch job from
+    the start; and batch jobs of one to four tasks, one every five seconds."""
+    at, second = 600_000_000, 1_000_000
+    jobs, tasks = [(0, "0,,1,0,kim,2,n,l")], list[tuple[int, str]]()
+
+    def task(job: int, index: int, priority: int, begin: int, end: int | None) -> None:
+        for time, event in ((begin, 0), (begin, 1), (end, 4)):
+            if time is not None:
+                row = f"{time},,{job},{index},,{event},kim,2,{priority},0.1,0.1,0,"
+                tasks.append((time, row))
+
+    task(1, 0, 9, 0, None)
+    task(1, 1, 9, 0, at + 40 * second)
+    for number in range(2, 20):
+        begin = 0 if number == 2 else at + 5 * number * second
+        end = at + (5 * number + 12) * second
+        jobs += [(begin, f"{begin},,{number},0,kim,2,n,l"), (end, f"{end},,{number},4,kim,2,n,l")]
+        for index in range(1 + number % 4):
+            task(number, index, 0, begin, end)
+    rows = {
+        "machine_events": [f"0,{number},0,,0.5,0.5" for number in range(machines)],
+        "job_events": [row for _, row in sorted(jobs, key=itemgetter(0))],
+        "task_events": [row for _, row in sorted(tasks, key=itemgetter(0))],
+    }
+    for table, lines in rows.items():
+        (directory / table).mkdir()
+        (directory / table / "part-00000-of-00001.csv").write_text("\n".join(lines) + "\n")
+    return directory
+
+
+def test_figures_of_whole_schedulers_run_on_a_trace(tmp_path: Path) -> None:
+    trace(tmp_path)
+    assert FIRMAMENT.traced is not None
+    for plain in plan("smoke", ["14", "15", "16", "18"]):
+        if plain.parameters["scheduler"] == "firmament":
+            on_it = FIRMAMENT.traced(plain, tmp_path)
+            assert digest(on_it) != digest(plain)
+            result = run_point(on_it)
+            assert result["machines"] == 4
+            assert plain.figure != "14" or result["placed"] == 1
+    for plain in plan("smoke", ["17", "19"]):
+        assert FIRMAMENT.traced(plain, tmp_path) == plain
+
+
+def test_the_jobs_of_a_trace_take_slots_and_are_as_many_as_there_are_machines_for(
+    tmp_path: Path,
+) -> None:
+    trace(tmp_path)
+    load = Load(machines=4, seconds=100.0, utilisation=0.5)
+    whole = recorded(tmp_path, load)
+    jobs = {job.id: job for job in whole.jobs}
+    assert [jobs["1"].tasks, jobs["1-endless"].tasks] == [1, 1]
+    assert {jobs["1"].kind, jobs["1-endless"].kind} == {"service"}
+    begin = int(BEGIN * MICROS_PER_SECOND)
+    # From the start of the trace on, job 1 runs for 40 s and job 2 for 22 s.
+    assert jobs["1"].truth[0].durations == (begin + 40 * MICROS_PER_SECOND,)
+    assert jobs["2"].groups[0].estimate == 22 * MICROS_PER_SECOND
+    assert jobs["3"].submit == begin + 15 * MICROS_PER_SECOND
+    # Slots in use on average: 1 + 0.4 for the service, 3 x 22 s of job 2, and of the others 12 s.
+    later = sum((1 + number % 4) * min(12, 100 - 5 * number) for number in range(3, 20))
+    used = 1 + 0.4 + (3 * 22 + later) / 100
+    assert whole.load.slots * 4 == pytest.approx(used / 0.5)
+    assert all(job.groups[0].request == SLOT for job in jobs.values())
+    fast = {job.id: job for job in recorded(tmp_path, structs.replace(load, speed_up=2.0)).jobs}
+    assert fast["3"].submit - begin == (jobs["3"].submit - begin) // 2
+    assert fast["3"].truth[0].durations == (6 * MICROS_PER_SECOND,) * 4
+    half = recorded(tmp_path, structs.replace(load, machines=2))
+    assert (half.load.machines, len(list(half.jobs)) < len(jobs)) == (2, True)
+
+
+def test_a_trace_has_its_own_times_of_overload(tmp_path: Path) -> None:
+    trace(tmp_path)
+    load = Load(machines=4, seconds=100.0, utilisation=0.9)
+    whole = recorded(tmp_path, load)
+    assert whole.overload is not None
+    begin, end = whole.overload
+    assert 0 < begin < end <= 100
+    assert recorded(tmp_path, structs.replace(load, utilisation=0.1)).overload is None
+
+
+def test_a_directory_that_holds_no_trace_is_a_mistake(tmp_path: Path) -> None:
+    assert FIRMAMENT.traced is not None
+    (tmp_path / "machine_events").mkdir()
+    (tmp_path / "machine_events" / "part-0").write_text("")
+    chosen = plan("smoke", ["14"])[0]
+    with pytest.raises(TraceError, match="job_events, task_events not found"):
+        FIRMAMENT.traced(chosen, tmp_path)
+
+
+def test_a_trace_in_which_nothing_runs_is_a_mistake(tmp_path: Path) -> None:
+    trace(tmp_path)
+    (tmp_path / "task_events" / "part-00000-of-00001.csv").write_text("")
+    with pytest.raises(TraceError, match="nothing runs in the first 5 s"):
+        recorded(tmp_path, Load(machines=4, seconds=5.0))
 
 
 def test_tasks_in_isolation_are_no_slower_than_under_any_scheduler() -> None:

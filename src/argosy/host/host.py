@@ -8,7 +8,7 @@ the clock: see `protocols`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,8 @@ class Host:
     With a `deliberator`, those run in the background. `agents` are those of the clusters, if they are in
     other processes (`HostSetup.has_remote_agents`)."""
 
+    writer_type: ClassVar[type[DecisionWriter]] = DecisionWriter
+
     def __init__(
         self,
         setup: HostSetup,
@@ -95,7 +97,7 @@ class Host:
         self.runtime.advance(setup.began)
         self.board = self.runtime.board
         self.jobs = JobTable()
-        self.decisions = DecisionWriter(journal, self.jobs)
+        self.decisions = self.writer_type(journal, self.jobs)
         if journal is not None:
             journal.begin(setup, deliberated_beside=deliberator is not None)
             if setup.output.log != "decisions":

@@ -1,7 +1,9 @@
 """Firmament (Gog et al., OSDI 2016): its figures as experiments.
 
 points      which runs each figure is made of, at each scale
-world       the simulated cluster, and a replayed workload with measured decisions
+workload    the simulated cluster and its drawn jobs
+traces      jobs of the public Google trace
+world       a replayed workload with measured decisions
 solving     solvers alone: figures 3 and 7 to 13, table 3
 replays     whole schedulers: figures 14 to 18
 links       forty machines with shared links: figure 19
@@ -17,6 +19,7 @@ from typing import Final
 from argosy.papers.firmament.claims import claims
 from argosy.papers.firmament.figures import draw
 from argosy.papers.firmament.points import FIGURES, PAPER, SCALES, plan, run_point
+from argosy.papers.firmament.traces import traced
 from argosy.papers.paper import Paper
 
 
@@ -24,7 +27,7 @@ def notes(figures: Sequence[str]) -> list[str]:
     told = []
     if {"14", "15", "16", "17", "18"} & {*figures}:
         told.append(
-            "the Google trace itself: its workload is rebuilt from what the papers say of it"
+            "without --trace, the Google trace's jobs are rebuilt from what the papers say of them"
         )
     return told
 
@@ -40,4 +43,5 @@ FIRMAMENT: Final = Paper(
     draw=draw,
     claims=claims,
     notes=notes,
+    traced=traced,
 )

@@ -4,22 +4,28 @@ everything else in the simulation is modelled."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec import structs
 
 from argosy.engines.families.flow.cluster import MachineVertices
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.local_data import LocalData
 from argosy.engines.families.flow.scheduler import FlowScheduler
 from argosy.engines.families.flow.settings import DataSettings
-from argosy.engines.families.flow.tasks import RUNNING
+from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.model.random import Random
 from argosy.model.tasks import jobs_of
+from argosy.model.transactions import TaskArray
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, PointResult
-from argosy.papers.firmament.world import DATA, SLOT, Load, MeasuredWorld, measured_world, replay
+from argosy.papers.firmament.traces import recorded
+from argosy.papers.firmament.workload import DATA, SLOT, Load, Workload, drawn
+from argosy.papers.firmament.world import MeasuredReplay, MeasuredWorld, measured_world, replay
+from argosy.solvers.flow.arrays import Numbers
 
 #: Engine and solver of each of the paper's schedulers.
 SCHEDULERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
@@ -28,6 +34,9 @@ SCHEDULERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "relaxation": ("firmament", {"algorithm": "relaxation", "warm": False}),
     "cost-scaling": ("quincy", {}),
 }
+#: Services go before batch jobs, however long those have waited in these experiments.
+SERVICES: Final = 100_000
+SERVICE_ARRIVALS: Final = 0.02
 #: A round is slow if it takes so many times as long as those before the surge.
 _SLOW: Final = 5
 _SHARES: Final = tuple(range(1, 101))
@@ -41,8 +50,18 @@ def load_of(point: ExperimentPoint) -> Load:
         speed_up=float(told.get("speed_up", 1.0)),
         seconds=float(told["seconds"]),
         surge=float(told.get("surge", 0.0)),
+        services=SERVICE_ARRIVALS,
         seed=point.seed,
     )
+
+
+def workload_of(point: ExperimentPoint) -> Workload:
+    """The jobs of a point. A trace has its own times of overload, and needs no surge."""
+    load, told = load_of(point), point.parameters
+    if "trace" not in told:
+        return drawn(load)
+    workload = recorded(Path(str(told["trace"])), structs.replace(load, surge=0.0))
+    return workload if load.surge else structs.replace(workload, overload=None)
 
 
 def settings_of(point: ExperimentPoint) -> tuple[str, dict[str, Any]]:
@@ -54,41 +73,63 @@ def settings_of(point: ExperimentPoint) -> tuple[str, dict[str, Any]]:
         "data": {**data, "most_preferences": most},
         "explain_arcs": 0,
         "migration": 50,
+        "services": SERVICES,
         "retry": 10 * MICROS_PER_SECOND,
         **settings,
     }
 
 
 def latency(point: ExperimentPoint) -> PointResult:
-    """Placement latencies, and the share of their input that tasks find on their machines."""
+    """Placement latencies, rounds, and the share of their input that tasks find on their machines."""
     engine, settings = settings_of(point)
-    load = load_of(point)
-    done = replay(load, settings, engine)
+    workload = workload_of(point)
+    load = workload.load
+    done = replay(load, settings, engine, workload)
     graph = _graph(done.world)
+    read, fetched = _traffic(done.world, settings["data"])
+    hours = load.seconds / 3_600
+    services, others = _waiting(done.world)
     values = {
-        "p50": done.percentile(50),
-        "p75": done.percentile(75),
-        "p99": done.percentile(99),
+        **{f"p{share}": done.percentile(share) for share in (25, 50, 75, 99)},
         "largest": done.percentile(100),
+        "with_last.p50": float(np.median(done.with_last)) if len(done.with_last) else 0.0,
         "busy": done.busy,
         "round": done.busy * load.seconds / max(1, done.rounds),
         "placed": done.placed / max(1, done.arrived),
         "arcs": float(graph.network.arcs),
         "locality": _locality(done.world, settings["data"]),
+        # In bytes of input of the jobs that arrive: all of it, and from other machines.
+        "read_an_hour": read / hours,
+        "fetched_an_hour": fetched / hours,
+        "machines": float(load.machines),
+        # Tasks without a machine at the end.
+        "waiting.services": float(services),
+        "waiting.others": float(others),
     }
-    if load.surge:
-        quarter = load.seconds / 4
-        values["calm"] = done.mean_round(0, quarter)
-        values["surge"] = done.mean_round(quarter, 2 * quarter)
-        # The surge has ended by itself after half of the time.
-        values["recovery"] = done.last_slow_round(2 * quarter, _SLOW * values["calm"]) - 2 * quarter
+    if workload.overload is not None:
+        values.update(_coping(done, *workload.overload))
     curve = [done.percentile(share) for share in _SHARES]
     rounds = [done.round_percentile(share) for share in _SHARES]
     series = {"latency": curve, "round": rounds, "share": [*map(float, _SHARES)]}
-    if load.surge:
+    if load_of(point).surge:
         series["at"] = [at for at, _ in done.spent]
         series["spent"] = [seconds for _, seconds in done.spent]
     return PointResult(values, series)
+
+
+def _coping(done: MeasuredReplay, begin: float, end: float) -> dict[str, float]:
+    """Rounds before and during a time of overload, and how long after it the last slow one ended."""
+    calm = done.mean_round(0, begin)
+    late = done.last_slow_round(end, _SLOW * calm)
+    return {"calm": calm, "surge": done.mean_round(begin, end), "recovery": late - end}
+
+
+def _waiting(world: MeasuredWorld) -> tuple[int, int]:
+    """Tasks of services, and other tasks, that have no machine."""
+    tasks = _graph(world).tasks
+    waiting = jobs_of(tasks["number"][tasks["state"] == PENDING])
+    services = int(np.array(world.is_service)[waiting].sum())
+    return services, len(waiting) - services
 
 
 def _graph(world: MeasuredWorld) -> Graph:
@@ -98,21 +139,35 @@ def _graph(world: MeasuredWorld) -> Graph:
 
 
 def _locality(world: MeasuredWorld, data: dict[str, Any]) -> float:
-    """The share of input bytes that newly arrived batch tasks find on their own machine."""
-    where = LocalData(DataSettings(**data), MachineVertices(world.host.view).racks)
-    submit = world.host.board.job_columns()[0]
+    """The share of input bytes that newly arrived batch tasks which still run find on their machine."""
     graph = _graph(world)
     rows = np.flatnonzero(graph.tasks["state"] == RUNNING)
-    tasks, machines = graph.tasks["number"][rows], graph.tasks["machine"][rows]
+    read, fetched = _input(world, data, graph.tasks["number"][rows], graph.tasks["machine"][rows])
+    return 1 - fetched / read if read else 0.0
+
+
+def _traffic(world: MeasuredWorld, data: dict[str, Any]) -> tuple[int, float]:
+    """The input of newly arrived batch tasks in bytes, and how much of it was not on the machine that
+    they were first placed on."""
+    each = world.host.decisions.first()
+    return _input(world, data, each.tasks, each.machines)
+
+
+def _input(
+    world: MeasuredWorld, data: dict[str, Any], tasks: TaskArray, machines: Numbers
+) -> tuple[int, float]:
+    where = LocalData(DataSettings(**data), MachineVertices(world.host.view).racks)
+    submit = world.host.board.job_columns()[0]
     expected = np.array(world.expected, np.int64)[jobs_of(tasks)]
     mine = (submit[jobs_of(tasks)] > 0) & (expected > 0)
     if not mine.any():
-        return 0.0
+        return 0, 0.0
     found = where.of(tasks[mine], expected[mine])
     held = found.machines == machines[mine][found.machine_tasks]
     owners = found.machine_tasks[held]
     local = found.machine_blocks[held] / found.blocks[owners] * found.bytes[owners]
-    return float(local.sum() / found.bytes.sum())
+    read = int(found.bytes.sum())
+    return read, read - float(local.sum())
 
 
 def short_tasks(point: ExperimentPoint) -> PointResult:

@@ -1,21 +1,10 @@
-"""The Firmament paper's simulated cluster and its workload.
-
-The Google trace is not part of Argosy, so the workload is reconstructed from published descriptions.
-Batch tasks run for a median of 420 s, 90 % below an hour, 99 % below 5.1 hours (section 7.4, without
-its speed-up of 200): a log-normal distribution with sigma 1.68 matches all three. 1.2 % of jobs have
-more than 1,000 tasks and some have 20,000 (4.3): a bounded Pareto distribution with exponent 0.64. Half
-of the running tasks belong to services, which do not end. The run starts with a cluster in its steady
-state: remaining times are those of tasks observed at a random moment. Local data is estimated by the
-`quincy` policy.
-"""
+"""A simulated world in which decisions take their real processor time, and what is measured there."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from time import thread_time_ns
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -24,153 +13,36 @@ from numpy.typing import NDArray
 from argosy.engines.firmament import Firmament
 from argosy.engines.quincy import Quincy
 from argosy.host.host import Host
+from argosy.host.job_table import JobTable
+from argosy.host.journal import DecisionWriter, Journal
 from argosy.host.scheduler import Scheduler
 from argosy.model.events import Deliberated, Event
-from argosy.model.jobs import BATCH, SERVICE
-from argosy.model.machines import Machine
-from argosy.model.random import Random
-from argosy.model.resources import Resources
+from argosy.model.explanations import Explanation
+from argosy.model.jobs import SERVICE
 from argosy.model.scenario import (
-    CellSpec,
     ConstantLatency,
     FleetEntry,
-    GroupSpec,
     Measured,
     Network,
     Output,
     Scenario,
 )
-from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
+from argosy.model.tasks import jobs_of
+from argosy.model.transactions import MachineArray, TaskArray
+from argosy.model.truth import SimulatedJob
 from argosy.model.units import MICROS_PER_SECOND
+from argosy.papers.firmament.workload import BEGIN, Load, Workload, cluster, drawn
 from argosy.worlds.sim import SimulatedWorld
-
-GIB: Final = 2**30
-RACK: Final = 48
-#: The resources of one slot.
-SLOT: Final = Resources(1_000, 4 * GIB)
-MEDIAN_SECONDS: Final = 420.0
-SIGMA: Final = math.log(3_600 / MEDIAN_SECONDS) / 1.2816
-LARGEST_JOB: Final = 20_000
-JOB_EXPONENT: Final = 0.64
-SERVICE_SHARE: Final = 0.5
-#: When the initial tasks are placed; when arrivals start.
-BEGIN: Final = 30.0
-#: The paper does not give its distribution of input sizes. With this one, the median batch task reads
-#: two blocks and none more than eight, which comes close to the paper's locality.
-DATA: Final = {"rate": 2**20, "most_blocks": 8, "threshold": 0.14}
-
-
-class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster, its utilisation, and how long new jobs arrive."""
-
-    machines: int
-    slots: float = 12.0
-    utilisation: float = 0.9
-    speed_up: float = 1.0
-    seconds: float = 30.0
-    #: As a share of the slots: tasks that come at once after a quarter of the time and stay for another
-    #: quarter.
-    surge: float = 0.0
-    seed: int = 1
-
-    @property
-    def total_slots(self) -> int:
-        return math.floor(self.machines * self.slots)
-
-    def machine_slots(self, number: int) -> int:
-        """If the mean is not a whole number, machines differ by one slot."""
-        return math.floor((number + 1) * self.slots) - math.floor(number * self.slots)
-
-    @property
-    def largest_job(self) -> int:
-        """At most a hundredth of the cluster; otherwise utilisation would not be steady."""
-        return max(2, min(LARGEST_JOB, self.total_slots // 100))
-
-    @property
-    def live(self) -> int:
-        return round(self.total_slots * self.utilisation)
-
-
-def cluster(load: Load) -> CellSpec:
-    racks = [f"rack-{number}" for number in range(-(-load.machines // RACK))]
-    machines = []
-    for number in range(load.machines):
-        slots = load.machine_slots(number)
-        capacity = Resources(SLOT.cpu * slots, SLOT.memory * slots)
-        machines.append(Machine(f"m{number}", capacity, joins={"rack": (racks[number // RACK],)}))
-    return CellSpec(machines=tuple(machines), groups=(GroupSpec(name="rack", sets=tuple(racks)),))
-
-
-def mean_batch_seconds() -> float:
-    return MEDIAN_SECONDS * math.exp(SIGMA**2 / 2)
-
-
-def _size(random: Random, load: Load) -> int:
-    return int(random.bounded_pareto(1.0, float(load.largest_job + 1), JOB_EXPONENT))
-
-
-def found(load: Load) -> Iterator[SimulatedJob]:
-    """The tasks running when the experiment starts: a long-running share, and batch tasks in
-    progress."""
-    random = Random(load.seed).child("found")
-    left, number = load.live, 0
-    while left > 0:
-        is_service = random.uniform() < SERVICE_SHARE
-        count = min(left, _size(random, load))
-        # The chance of observing a task is proportional to its length, at any point of it.
-        length = MEDIAN_SECONDS * math.exp(SIGMA**2 + SIGMA * random.normal())
-        remains = length * random.uniform() / load.speed_up
-        durations = () if is_service else (int((BEGIN + remains) * MICROS_PER_SECOND),)
-        expected = int(length / load.speed_up * MICROS_PER_SECOND)
-        group = group_with_truth(count, SLOT, durations, None if is_service else expected)
-        yield simulated_job(f"found-{number}", group, kind=SERVICE if is_service else BATCH)
-        left, number = left - count, number + 1
-
-
-def arriving(load: Load) -> Iterator[SimulatedJob]:
-    """Batch jobs arriving at the rate that keeps the cluster's utilisation constant."""
-    random = Random(load.seed).child("arriving")
-    sizes = np.arange(1, load.largest_job + 1, dtype=np.float64)
-    weights = sizes**-JOB_EXPONENT - (sizes + 1.0) ** -JOB_EXPONENT
-    mean_size = float((sizes * weights).sum() / weights.sum())
-    batch = load.live * (1 - SERVICE_SHARE)
-    jobs_a_second = batch / mean_batch_seconds() / mean_size * load.speed_up
-    at, number = BEGIN, 0
-    # One job before the start, so that work left over from placing the initial tasks is not counted.
-    early = group_with_truth(1, SLOT, (MICROS_PER_SECOND,))
-    yield simulated_job("early", early, submit=int((BEGIN - 5) * MICROS_PER_SECOND))
-    surge = _surge(load)
-    while True:
-        at += random.exponential() / jobs_a_second
-        while surge and surge[0].submit <= at * MICROS_PER_SECOND:
-            yield surge.pop(0)
-        if at > BEGIN + load.seconds:
-            return
-        seconds = MEDIAN_SECONDS * math.exp(SIGMA * random.normal()) / load.speed_up
-        duration = max(1, int(seconds * MICROS_PER_SECOND))
-        group = group_with_truth(_size(random, load), SLOT, (duration,))
-        yield simulated_job(f"job-{number}", group, submit=int(at * MICROS_PER_SECOND))
-        number += 1
-
-
-def _surge(load: Load) -> list[SimulatedJob]:
-    """The jobs of the surge, all submitted at once."""
-    left, jobs = round(load.surge * load.total_slots), list[SimulatedJob]()
-    duration = int(load.seconds / 4 * MICROS_PER_SECOND)
-    while left > 0:
-        count = min(left, load.largest_job)
-        submit = int((BEGIN + load.seconds / 4) * MICROS_PER_SECOND)
-        group = group_with_truth(count, SLOT, (duration,))
-        jobs.append(simulated_job(f"surge-{len(jobs)}", group, submit=submit))
-        left -= count
-    return jobs
 
 
 class MeasuredReplay(msgspec.Struct, frozen=True):
     """The results of a run: placement latencies of arriving tasks, in seconds; when the scheduler
     decided and how long it computed; and the share of time it was busy."""
 
+    #: Of each task; those that were not placed count as placed at the end.
     latencies: NDArray[np.float64]
+    #: The same, if all tasks of a job count as placed with the last of them.
+    with_last: NDArray[np.float64]
     arrived: int
     placed: int
     spent: list[tuple[float, float]]
@@ -201,9 +73,53 @@ def _percentile(values: Sequence[float] | NDArray[np.float64], share: float) -> 
     return float(np.percentile(values, share)) if len(values) else 0.0
 
 
-class MeasuredHost(Host):
-    """Records when its scheduler decides. Until `free_until`, decisions take no time."""
+class Placements(DecisionWriter):
+    """Keeps what was placed when and where."""
 
+    def __init__(self, journal: Journal | None, jobs: JobTable) -> None:
+        super().__init__(journal, jobs)
+        self._tasks: list[TaskArray] = []
+        self._machines: list[MachineArray] = []
+        self._times: list[int] = []
+
+    def placed(
+        self,
+        now: int,
+        tasks: TaskArray,
+        machines: MachineArray,
+        scheduler: str,
+        explanation: Explanation | None,
+        *,
+        assumed: bool = False,
+    ) -> None:
+        self._tasks.append(tasks)
+        self._machines.append(machines)
+        self._times.append(now)
+
+    def first(self) -> FirstPlacements:
+        """Of each task; it may have been preempted or moved since."""
+        nothing = np.empty(0, np.int64)
+        tasks = np.concatenate([nothing, *self._tasks])
+        times = np.repeat(np.array(self._times, np.int64), [*map(len, self._tasks)])
+        tasks, rows = np.unique(tasks, return_index=True)
+        machines = np.concatenate([nothing, *self._machines])
+        return FirstPlacements(tasks, times[rows], machines[rows])
+
+
+class FirstPlacements(msgspec.Struct, frozen=True):
+    """Tasks in the order of their numbers."""
+
+    tasks: TaskArray
+    times: NDArray[np.int64]
+    machines: NDArray[np.int64]
+
+
+class MeasuredHost(Host):
+    """Records when its scheduler decides, and what it places. Until `free_until`, decisions take no
+    time."""
+
+    decisions: Placements
+    writer_type = Placements
     free_until = 0
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -227,8 +143,9 @@ class MeasuredWorld(SimulatedWorld):
     host_type = MeasuredHost
 
     def __init__(self, scenario: Scenario, jobs: Iterator[SimulatedJob], begin: int = 0) -> None:
-        #: By job number.
+        #: By job number: its expected running time, 0 if it has no input; and whether it is a service.
         self.expected: list[int] = []
+        self.is_service: list[bool] = []
         super().__init__(
             scenario, {Firmament.name: Firmament, Quincy.name: Quincy}, jobs=self._noted(jobs)
         )
@@ -236,7 +153,9 @@ class MeasuredWorld(SimulatedWorld):
 
     def _noted(self, jobs: Iterator[SimulatedJob]) -> Iterator[SimulatedJob]:
         for job in jobs:
-            self.expected.append(job.groups[0].estimate or 0)
+            is_service = job.kind == SERVICE
+            self.expected.append(0 if is_service else job.groups[0].estimate or 0)
+            self.is_service.append(is_service)
             yield job
 
     def computing_time(self) -> int:
@@ -262,23 +181,35 @@ def measured_world(
     return MeasuredWorld(scenario, jobs, begin)
 
 
-def replay(load: Load, settings: dict[str, Any], engine: str = "firmament") -> MeasuredReplay:
-    begin = int(BEGIN * MICROS_PER_SECOND)
-    world = measured_world(load, settings, engine, chain(found(load), arriving(load)), begin)
+def replay(
+    load: Load,
+    settings: dict[str, Any],
+    engine: str = "firmament",
+    workload: Workload | None = None,
+) -> MeasuredReplay:
+    """Replays the workload; without one, jobs are drawn."""
+    workload = workload or drawn(load)
+    load, begin = workload.load, int(BEGIN * MICROS_PER_SECOND)
+    world = measured_world(load, settings, engine, iter(workload.jobs), begin)
     world.run()
     end = begin + int(load.seconds * MICROS_PER_SECOND)
-    submit, _, placed, _ = world.host.board.job_columns()
-    sizes = np.array(world.host.jobs.counts, np.int64)
+    host = world.host
+    submit, _, placed, _ = host.board.job_columns()
+    sizes = np.array(host.jobs.counts, np.int64)
     mine = submit >= begin
     arrived = int(sizes[mine].sum())
-    # A job's tasks count as placed with the last of them; unplaced ones count as placed at the end.
-    until = np.where(placed >= 0, placed, world.host.runtime.now)
-    latencies = np.repeat((until - submit)[mine], sizes[mine]) / MICROS_PER_SECOND
-    there = int(sizes[mine & (placed >= 0)].sum())
+    until = np.where(placed >= 0, placed, host.runtime.now)
+    with_last = np.repeat((until - submit)[mine], sizes[mine]) / MICROS_PER_SECOND
+    each = host.decisions.first()
+    number = jobs_of(each.tasks)
+    times, number = each.times[mine[number]], number[mine[number]]
+    unplaced = sizes * mine - np.bincount(number, minlength=len(sizes))
+    waited = np.repeat(host.runtime.now - submit, unplaced)
+    latencies = np.concatenate([times - submit[number], waited]) / MICROS_PER_SECOND
     spent = [
         ((at - begin) / MICROS_PER_SECOND, took / MICROS_PER_SECOND)
-        for at, took in world.host.decided
+        for at, took in host.decided
         if begin <= at < end
     ]
     busy = sum(took for _, took in spent) / load.seconds
-    return MeasuredReplay(latencies, arrived, there, spent, busy, world)
+    return MeasuredReplay(latencies, with_last, arrived, len(times), spent, busy, world)

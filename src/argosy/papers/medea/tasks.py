@@ -30,7 +30,7 @@ from argosy.model.scenario import (
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, PointResult
-from argosy.papers.firmament.world import BEGIN, GIB, Load, arriving, cluster, found
+from argosy.papers.firmament.workload import BEGIN, GIB, Load, arriving, cluster, found
 from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, MB
 from argosy.worlds.sim import SimulatedWorld
 

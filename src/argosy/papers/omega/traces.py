@@ -6,17 +6,16 @@ initial state, placed at once. The trace of cluster B was never published: figur
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from msgspec import structs
 
-from argosy.model.errors import TraceError
 from argosy.model.machines import Machine
 from argosy.model.truth import SimulatedJob
 from argosy.papers.experiment import ExperimentPoint
+from argosy.papers.recorded import on_google_trace
 from argosy.workloads import clusters, google2011
 
 #: The figures of the paper's high-fidelity simulator.
@@ -24,22 +23,7 @@ TRACED: Final = ("11", "12", "13", "14")
 
 
 def traced(point: ExperimentPoint, directory: Path) -> ExperimentPoint:
-    """The point on the trace in `directory`; those of other figures are as they were. The names and
-    sizes of the trace's files become part of the point."""
-    if point.figure not in TRACED:
-        return point
-    files = sorted(path for path in directory.glob("*/part-*") if path.is_file())
-    if not files:
-        raise TraceError(
-            "no tables of a trace",
-            file=str(directory),
-            expected="a directory with machine_events, job_events and task_events of clusterdata-2011-2",
-        )
-    digest = hashlib.sha256()
-    for path in files:
-        digest.update(f"{path.relative_to(directory)} {path.stat().st_size}\n".encode())
-    told = {**point.parameters, "trace": str(directory), "digest": digest.hexdigest()[:16]}
-    return structs.replace(point, parameters=told)
+    return on_google_trace(point, directory, TRACED)
 
 
 def machines(directory: Path) -> tuple[Machine, ...]:
