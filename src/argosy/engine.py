@@ -72,6 +72,7 @@ from argosy.model.events import (
     TasksLost,
     TimedDecision,
     TimerFired,
+    UsageObserved,
 )
 from argosy.model.explanations import CONFLICTS, Explanation, Refusal, Why
 from argosy.model.jobs import Execution, Job, TaskGroup, index_of, job_of, task_name, task_number
@@ -177,6 +178,7 @@ __all__ = [
     "TimedDecision",
     "TimerFired",
     "Transaction",
+    "UsageObserved",
     "VersionArray",
     "View",
     "WaitRules",

@@ -18,12 +18,12 @@ from argosy.engines.families.flow.settings import DataSettings
 from argosy.engines.families.flow.tasks import PENDING, RUNNING
 from argosy.engines.firmament import Firmament
 from argosy.engines.quincy import Quincy
-from argosy.host.records import PlacedRecord, ReleasedRecord
+from argosy.host.records import ExplainedRecord, PlacedRecord, ReleasedRecord
 from argosy.model.errors import ModelError
 from argosy.model.jobs import task_number
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
-from argosy.model.scenario import CellSpec, MachineCrash, Measured, Scenario
+from argosy.model.scenario import CellSpec, MachineCrash, MachineUse, Measured, Scenario
 from argosy.model.transactions import Claims, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.solvers.flow import FlowNetwork, FlowSolution
@@ -239,6 +239,68 @@ def test_requests_of_different_bandwidth_do_not_overcommit_a_link_together() -> 
     placed = [bench.where(number)[0] for number in range(5)]
     assert sum(machine >= 0 for machine in placed) >= 3
     assert (bench.view.free() >= 0).all()
+
+
+def on_links(faults: list[MachineUse], use: str = "observed", **settings: Any) -> ConformanceRun:
+    """A task on each of two links of 1,000, one after the other, and a third at 10 s."""
+    spec = CellSpec(
+        machines=tuple(
+            Machine(f"m{i}", Resources(16_000, 64 * GIB, {"bandwidth": 1_000})) for i in range(2)
+        )
+    )
+    jobs = [
+        job(f"j{at}", 1, request=Resources(100, GIB, {"bandwidth": 400}), submit=at, seconds=60)
+        for at in (5, 6, 10)
+    ]
+    options = {"policy": "network-aware", "bandwidth_use": use, **settings}
+    built = scenario("firmament", jobs, cell=spec, faults=faults, replicas=1, settings=options)
+    return ConformanceRun(Firmament, built)
+
+
+def used(at: int, *amounts: int) -> list[MachineUse]:
+    return [
+        MachineUse(at=at * SECOND, machine=f"m{number}", used={"bandwidth": amount})
+        for number, amount in enumerate(amounts)
+    ]
+
+
+def places(trial: ConformanceRun, name: str) -> list[int]:
+    return [machine for line in trial.of(PlacedRecord, name) for machine in line.machines]
+
+
+def test_a_link_that_is_observed_to_be_busy_is_avoided() -> None:
+    busy = used(1, 700, 0)
+    trial = on_links(busy, reschedule=False)
+    trial.require_all_finished()
+    assert [places(trial, name) for name in ("j5", "j6")] == [[1], [1]]
+    by_reservations = on_links(busy, "reserved", reschedule=False)
+    by_reservations.require_all_finished()
+    assert sorted(places(by_reservations, "j5") + places(by_reservations, "j6")) == [0, 1]
+
+
+def test_a_task_waits_until_a_link_is_observed_to_be_idle_again_and_says_so() -> None:
+    trial = on_links([*used(1, 1_000, 1_000), *used(20, 0, 1_000)], retry=1_000 * SECOND)
+    trial.require_all_finished()
+    for name in ("j5", "j6"):
+        (line,) = trial.of(PlacedRecord, name)
+        assert (line.machines, line.at // SECOND) == ([0], 20)
+    why = trial.of(ExplainedRecord, "j5")[0].explanation
+    assert why.remedy == "less bandwidth in use: on 2 machines it is more than is reserved"
+
+
+def test_what_is_observed_counts_only_beyond_what_is_reserved() -> None:
+    """A task uses what it reserved, which is not counted twice."""
+    trial = on_links([*used(1, 0, 1_000), *used(8, 400, 1_000)])
+    trial.require_all_finished()
+    assert places(trial, "j6") == [0]
+
+
+def test_a_running_task_moves_off_a_link_that_turns_out_to_be_busy() -> None:
+    trial = on_links([*used(8, 1_000, 0)], migration=50)
+    trial.require_all_finished()
+    moved = [name for name in ("j5", "j6") if len(places(trial, name)) > 1]
+    assert len(moved) == 1
+    assert places(trial, moved[0]) == [0, 1]
 
 
 def test_network_awareness_needs_links() -> None:

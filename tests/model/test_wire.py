@@ -53,6 +53,7 @@ from argosy.model.events import (
     TaskFinished,
     TasksLost,
     TimerFired,
+    UsageObserved,
 )
 from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job, TaskGroup
@@ -196,6 +197,7 @@ EVENTS: list[Event] = [
     MachineJoined(1),
     MachineLost(2),
     MachineChanged(3),
+    UsageObserved("bandwidth", np.array([3, 5], np.int32), np.array([0, 2**40])),
     Committed(-7, OUTCOME),
     SampleReturned(1, places(4, 5), np.array([[1, 2], [3, 4]]), np.array([0, 1], np.uint32)),
     SampleReturned(1, places(), np.zeros((0, 3), np.int64), np.zeros(0, np.uint32)),

@@ -65,6 +65,11 @@ ADDED = {
         "faults[0].capacity.gpus",
         "unknown resource 'gpus'",
     ),
+    "the use of a resource that nobody has": (
+        '[[faults]]\nkind = "machine-use"\nat = "1s"\nmachine = "m-0"\nused = { gpus = 1 }',
+        "faults[0].used.gpus",
+        "unknown resource 'gpus'",
+    ),
     "a misspelt amount": (
         '[[faults]]\nkind = "machine-resize"\nat = "1s"\nmachine = "m-0"\n'
         'capacity = { memroy = "1GiB" }',

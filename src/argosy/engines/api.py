@@ -71,6 +71,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     alone: bool = False
     #: Also receives `MachineJoined`, `MachineLost` and `MachineChanged`.
     machine_events: bool = False
+    #: Also receives `UsageObserved`.
+    observations: bool = False
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -12,7 +12,13 @@ import numpy as np
 from argosy.cell.bitmaps import to_mask
 from argosy.host import records
 from argosy.host.protocols import CELL
-from argosy.model.events import MachineChanged, MachineJoined, MachineLost, TasksLost
+from argosy.model.events import (
+    MachineChanged,
+    MachineJoined,
+    MachineLost,
+    TasksLost,
+    UsageObserved,
+)
 from argosy.model.explanations import Why
 from argosy.model.tasks import by_job
 from argosy.model.transactions import (
@@ -86,6 +92,18 @@ class Membership:
         machines = np.flatnonzero(to_mask(bitmap, host.view.machines))
         if is_given and len(machines):
             self._tell(MachineChanged(int(machines[0])), now)
+
+    def observe(self, resource: str, machines: Sequence[int], used: Sequence[int]) -> None:
+        """So much of a resource is in use on these machines: engines that take observations hear of
+        it."""
+        host, now = self._host, self._runtime.now
+        host.decisions.input(records.ObservedRecord(now, resource, [*machines], [*used]))
+        where, amounts = np.array(machines, np.int32), np.array(used, np.int64)
+        event = UsageObserved(resource, where, amounts)
+        for scheduler in host.schedulers:
+            if scheduler.capabilities.observations and scheduler.is_alive:
+                hop = self._links.reliable_delay(CELL, scheduler.name, now)
+                host.post(now + hop, scheduler, event)
 
     def evict(self, outcome: Outcome, why: Why, now: int) -> None:
         """Evicted tasks are pending again; slots held by probes are simply released."""

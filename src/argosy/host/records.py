@@ -132,6 +132,14 @@ class MarkedRecord(InputRecord, frozen=True, tag="marked", omit_defaults=True):
     is_given: bool = True
 
 
+class ObservedRecord(InputRecord, frozen=True, tag="observed"):
+    """So much of a resource was in use on these machines."""
+
+    resource: str
+    machines: list[int]
+    used: list[int]
+
+
 class CrashedRecord(InputRecord, frozen=True, tag="crashed"):
     scheduler: str
 
@@ -338,6 +346,7 @@ Input: TypeAlias = (
     | ForgottenRecord
     | MachineRecord
     | MarkedRecord
+    | ObservedRecord
     | CrashedRecord
     | RestartedRecord
     | CancelledRecord

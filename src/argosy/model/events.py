@@ -84,6 +84,16 @@ class MachineChanged(msgspec.Struct, frozen=True, gc=False, tag=True):
     machine: int
 
 
+class UsageObserved(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """How much of a resource is in use on machines, as measured there, whoever uses it and whatever was
+    reserved. It holds until the next observation of the same machine. Only for engines that take
+    observations (`Capabilities.observations`)."""
+
+    resource: str
+    machines: MachineArray
+    used: NDArray[np.int64]
+
+
 class Committed(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The answer to the `Commit` with this token. If the agent was not `reached`, nothing was
     committed."""
@@ -217,6 +227,7 @@ Event: TypeAlias = (
     | MachineJoined
     | MachineLost
     | MachineChanged
+    | UsageObserved
     | Committed
     | SampleReturned
     | ProbeReady

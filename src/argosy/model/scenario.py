@@ -17,7 +17,7 @@ from argosy.model.machine_model import MachineModel, Probability
 from argosy.model.machines import Cluster, Machine
 from argosy.model.resources import Resources
 from argosy.model.truth import SimulatedJob
-from argosy.model.units import Time
+from argosy.model.units import LARGEST, Time
 
 Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1, description="a whole number of 1 or more")]
 #: Times the largest time, this still fits 64 bits.
@@ -281,6 +281,15 @@ class MachineRelabel(
     joins: dict[str, tuple[str, ...]] = {}
 
 
+class MachineUse(msgspec.Struct, frozen=True, kw_only=True, tag="machine-use", tag_field="kind"):
+    """At `at`, it is observed that so much of a machine's resources is in use, whoever uses it and
+    whatever is reserved there. It changes what engines know, not what fits."""
+
+    at: Time
+    machine: str
+    used: dict[str, Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]]
+
+
 class SchedulerCrash(
     msgspec.Struct, frozen=True, kw_only=True, tag="scheduler-crash", tag_field="kind"
 ):
@@ -315,6 +324,7 @@ Fault: TypeAlias = (
     | MachineDrain
     | MachineResize
     | MachineRelabel
+    | MachineUse
     | SchedulerCrash
     | RandomCrashes
     | Partition

@@ -142,6 +142,7 @@ class Replay:
             records.RestoredRecord: self._restored,
             records.MachineRecord: self._machine,
             records.MarkedRecord: self._marked,
+            records.ObservedRecord: self._observed,
             records.CrashedRecord: self._crashed,
             records.RestartedRecord: self._restarted,
             records.FailedRecord: self._failed,
@@ -250,6 +251,10 @@ class Replay:
         self._runtime.advance(record.at)
         mark = self.host.membership.mark
         mark(record.attribute, record.group, record.sets, is_given=record.is_given)
+
+    def _observed(self, record: records.ObservedRecord) -> None:
+        self._runtime.advance(record.at)
+        self.host.membership.observe(record.resource, record.machines, record.used)
 
     def _failed(self, record: records.FailedRecord) -> None:
         self._runtime.advance(record.at)

@@ -31,6 +31,7 @@ from argosy.model.scenario import (
     MachineDrain,
     MachineRelabel,
     MachineResize,
+    MachineUse,
     Network,
     PairLatency,
     Partition,
@@ -239,6 +240,10 @@ def check_faults(
                         ScenarioError(problem, expected=DEVICES_EXPECTED),
                         (*path, "capacity", devices),
                     )
+            case MachineUse(machine=name, used=used):
+                check_known("machine", name, known, (*path, "machine"))
+                for resource in used:
+                    check_known("resource", resource, dimensions, (*path, "used", resource))
             case SchedulerCrash(scheduler=name):
                 check_known("scheduler", name, schedulers, (*path, "scheduler"))
             case AgentDown(cluster=name) | AgentSlow(cluster=name) | AgentStale(cluster=name):

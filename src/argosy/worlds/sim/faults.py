@@ -1,5 +1,5 @@
 """Faults of a scenario: machines and schedulers that crash and come back, at given or random times, and
-machines that an operator drains, resizes or puts into other node sets."""
+machines that an operator drains, resizes or puts into other node sets, or on which others are busy."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from argosy.model.scenario import (
     MachineDrain,
     MachineRelabel,
     MachineResize,
+    MachineUse,
     RandomCrashes,
     Scenario,
     SchedulerCrash,
@@ -66,6 +67,9 @@ class FaultPlan:
                     number = self._host.view.machine_number(name)
                     change = RelabelMachine(number, attributes, joins)
                     self._world.post_fault(at, "relabel", change)
+                case MachineUse(at=at, machine=name, used=used):
+                    number = self._host.view.machine_number(name)
+                    self._world.post_fault(at, "use", number, used)
                 case SchedulerCrash(at=at, scheduler=name, down=down):
                     self._world.post_fault(at, "scheduler", self._host.named(name), down)
                 case RandomCrashes(start=start):
@@ -83,6 +87,9 @@ class FaultPlan:
                 self._host.membership.change(ResizeMachine(machine, capacity))
             case ("relabel", RelabelMachine() as change):
                 self._host.membership.change(change)
+            case ("use", int(machine), dict(used)):
+                for resource, amount in used.items():
+                    self._host.membership.observe(resource, [machine], [amount])
             case ("scheduler", Scheduler() as scheduler, down):
                 self._crash_scheduler(scheduler, down, now)
             case ("scheduler-back", Scheduler() as scheduler):

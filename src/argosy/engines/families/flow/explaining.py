@@ -158,7 +158,7 @@ class Explainer:
         self._left -= found.scans
         price = found.price
         if price is None:
-            return seen
+            return _overused(graph, seen)
         if price.rise <= 0:
             # The flow has a place for it, but other tasks were admitted first in this round.
             return msgspec.structs.replace(
@@ -168,6 +168,15 @@ class Explainer:
         if price.precedence is not None:
             remedy = f"{price.precedence:,} more precedence"
         return msgspec.structs.replace(seen, price=price, remedy=remedy)
+
+
+def _overused(graph: Graph, seen: Explanation) -> Explanation:
+    """What a search found that does not know what is in use without being reserved."""
+    if not seen.feasible or not graph.overused:
+        return seen
+    resource = graph.policy.observed(graph.settings)
+    remedy = f"less {resource} in use: on {graph.overused:,} machines it is more than is reserved"
+    return msgspec.structs.replace(seen, remedy=remedy)
 
 
 def _is_among(numbers: Numbers, ascending: Numbers) -> NDArray[np.bool_]:

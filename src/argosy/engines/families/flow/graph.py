@@ -70,6 +70,8 @@ class Graph:
         #: Of the cell when the round began.
         self._dimensions, self._free = view.dimensions, np.zeros(0, np.int64)
         self.statistics: ClusterStatistics | None = None
+        #: Machines on which more is in use than is reserved.
+        self.overused = 0
         #: How many tasks the round may move and preempt.
         self.most_moves = settings.moves
         #: Flows so far, and the work of the last that started from scratch.
@@ -181,9 +183,24 @@ class Graph:
 
     # Rounds.
 
-    def observe(self, view: View) -> None:
-        """A round begins: this is the cell that it decides on."""
+    def observe(self, view: View, used: Mapping[int, int] | None = None) -> None:
+        """A round begins: this is the cell that it decides on. `used` is how much of the policy's
+        observed resource was in use when machines were last looked at: what is not reserved of it is not
+        free either."""
         self._dimensions, self._free = view.dimensions, view.free()
+        self.overused = 0
+        resource = self.policy.observed(self.settings)
+        if not used or resource not in self._dimensions:
+            return
+        dimension = self._dimensions.index(resource)
+        machines = np.fromiter(used, np.int64, len(used))
+        amounts = np.fromiter(used.values(), np.int64, len(used))
+        left = np.maximum(0, view.capacity()[machines, dimension] - amounts)
+        free = self._free[machines, dimension]
+        self.overused = int(np.count_nonzero(left < free))
+        if self.overused:
+            self._free = self._free.copy()
+            self._free[machines, dimension] = np.minimum(free, left)
 
     def refresh(self, now: int) -> None:
         """Bring the network up to date: statistics first, then what they change."""

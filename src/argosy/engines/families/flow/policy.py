@@ -158,6 +158,12 @@ class Policy:
         """What the policy needs and the run has not."""
         return None
 
+    @classmethod
+    def observed(cls, settings: FlowSettings) -> str | None:
+        """The resource of which the observed use counts, if that is more than what is reserved; None: no
+        observation counts."""
+        return None
+
     def topology(self) -> Topology:
         """Aggregators between pools and machines. Asked again when machines have joined: then there may
         be more aggregators and arcs, after those that were there."""

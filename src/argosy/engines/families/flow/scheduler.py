@@ -27,6 +27,7 @@ from argosy.engines.families.flow.explaining import Explainer
 from argosy.engines.families.flow.gangs import RoundDecision, decide, gang_numbers
 from argosy.engines.families.flow.graph import Graph
 from argosy.engines.families.flow.move_budget import MoveBudget
+from argosy.engines.families.flow.policies import find_policy
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.tasks import NOWHERE
 from argosy.engines.shared.withdrawal import Withdrawal, added, failed, left, withdrawn
@@ -47,6 +48,7 @@ from argosy.model.events import (
     TaskFinished,
     TasksLost,
     TimerFired,
+    UsageObserved,
 )
 from argosy.model.explanations import CONFLICTS
 from argosy.model.transactions import Claims, Outcome, Transaction
@@ -77,6 +79,7 @@ class FlowScheduler:
         preemption=True,
         finishes=Finishes.OWN,
         machine_events=True,
+        observations=True,
         alone=True,
     )
 
@@ -87,6 +90,11 @@ class FlowScheduler:
         self._settings = settings
         self._context = context
         self._graph: Graph | None = None
+        #: What was last observed on each machine of the resource that the policy wants to know; and
+        #: whether anything was since the last round began.
+        self._observed = find_policy(settings.policy).observed(settings)
+        self._used: dict[int, int] = {}
+        self._has_observed = False
         self._explainer = Explainer(settings, context.random)
         self._budget = MoveBudget(settings.moves_per_minute)
         #: When moves that the budget cut are looked at again.
@@ -133,6 +141,13 @@ class FlowScheduler:
                 self._has_news = True
                 if self._is_busy:
                     self._withdrawals.append(event)
+            case UsageObserved(resource, machines, used):
+                if resource != self._observed:
+                    return ()
+                self._used.update(zip(machines.tolist(), used.tolist(), strict=True))
+                self._has_observed = True
+                # There may be room now; that running tasks may move is not urgent.
+                self._is_due = self._is_due or (not self._is_lent and self._is_crowded)
             case TaskFailed():
                 return self.handle(failed(event, view), view, now)
             case Started():
@@ -166,14 +181,14 @@ class FlowScheduler:
         """Begins the next round, or sees to it that one begins later if ends have come."""
         if self._is_busy:
             return ()
-        is_crowded = self._graph is not None and self._graph.waiting > 0
+        is_crowded = self._is_crowded
         if not is_crowded:
             self._crowded_since = -1
         elif self._crowded_since < 0:
             self._crowded_since = now
         if self._is_due or self._has_news:
             return self._begin(view, now)
-        if not self._inbox:
+        if not self._inbox and not self._has_observed:
             return ()
         if self._is_pausing and now < self._pauses_until:
             # There will be a round at the end of the pause, whatever room there is.
@@ -187,6 +202,10 @@ class FlowScheduler:
                 self._pauses_until = self._began + pause
                 return (WakeMe(self._pauses_until, _PAUSE),)
         return self._wake_me(now) if self._settings.reschedule else ()
+
+    @property
+    def _is_crowded(self) -> bool:
+        return self._graph is not None and self._graph.waiting > 0
 
     def _has_room(self, view: View) -> bool:
         """Whether tasks that ended have made room for a waiting one."""
@@ -207,21 +226,21 @@ class FlowScheduler:
 
     def _try_everywhere(self) -> None:
         """Tasks have waited long enough to ask again for what they were refused; ends, to be heard."""
-        if self._graph is not None and self._graph.waiting:
+        if self._graph is not None and self._is_crowded:
             self._graph.rooms.unbar()
             self._is_due = True
-        elif self._inbox and self._settings.reschedule:
+        elif (self._inbox or self._has_observed) and self._settings.reschedule:
             self._is_due = True
 
     def _begin(self, view: View, now: int) -> Sequence[Effect]:
         if self._graph is None:
             self._graph = Graph(self._settings, view)
         new = self._take_inbox(view, now)
-        self._is_due = self._has_news = self._is_pausing = False
+        self._is_due = self._has_news = self._is_pausing = self._has_observed = False
         self._withdrawals = []
         # Labels may change without an event.
         self.graph.grow(view)
-        self.graph.observe(view)
+        self.graph.observe(view, self._used)
         self.graph.most_moves = self._budget.left(now, self._settings.moves)
         self._round += 1
         self._began = now

@@ -88,8 +88,10 @@ class FlowSettings(Settings, frozen=True):
     evenness: Cost = 1
     #: Input of batch tasks (quincy).
     data: DataSettings = DataSettings()
-    #: The resource that counts as bandwidth (network-aware).
+    #: The resource that counts as bandwidth, and what counts as used of it: what is reserved, or what is
+    #: observed if that is more, such as traffic that nobody reserved (network-aware).
     bandwidth: str = "bandwidth"
+    bandwidth_use: Literal["reserved", "observed"] = "observed"
     #: Whether to spread the load evenly or to pack tasks (multi-dimensional).
     prefer: Literal["spread", "pack"] = "spread"
     #: Extra cost of waiting for tasks within their owner's fair share (multi-dimensional).

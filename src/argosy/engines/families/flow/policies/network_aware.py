@@ -2,7 +2,8 @@
 
 A pool stands for a bandwidth request. On each machine it has room for as many tasks as fit into the
 spare bandwidth: one convex arc instead of the paper's parallel ones. A unit costs the request plus
-the bandwidth already in use, so that links fill evenly. Costs are thousandths of the largest link.
+the bandwidth already in use, so that links fill evenly. In use is what is reserved, or what is observed
+if that is more. Costs are thousandths of the largest link.
 """
 
 from __future__ import annotations
@@ -49,6 +50,10 @@ class NetworkAware(Policy):
             + ", ".join(facts.dimensions),
             hint=f"add {settings.bandwidth} to the capacity of machines, or choose another policy",
         )
+
+    @classmethod
+    def observed(cls, settings: FlowSettings) -> str | None:
+        return settings.bandwidth if settings.bandwidth_use == "observed" else None
 
     def gather(self, statistics: ClusterStatistics) -> None:
         capacity = statistics.capacity[:, self._dimension]
