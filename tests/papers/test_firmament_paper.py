@@ -11,15 +11,17 @@ import pytest
 from msgspec import structs
 
 from argosy.model.errors import TraceError
+from argosy.model.random import Random
 from argosy.model.truth import group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, Findings, PointResult, digest
 from argosy.papers.firmament import FIRMAMENT, replays
 from argosy.papers.firmament.claims import claims
 from argosy.papers.firmament.figures import draw
-from argosy.papers.firmament.links import LINK, MACHINES, TASKS, LinkWorld
+from argosy.papers.firmament.links import LINK, MACHINES, OBSERVED, SETTINGS, TASKS, LinkWorld
 from argosy.papers.firmament.points import FIGURES, SCALES, plan, run_point
 from argosy.papers.firmament.traces import recorded
+from argosy.papers.firmament.transfers import Transfers
 from argosy.papers.firmament.workload import BEGIN, SLOT, Load, Workload, arriving, found
 from argosy.papers.firmament.world import MeasuredReplay, replay
 
@@ -112,13 +114,52 @@ def test_a_task_alone_reads_as_fast_as_its_link() -> None:
     assert max(world.responses) < 5.1
 
 
-@pytest.mark.parametrize("scheduler", ["firmament", "spread", "kube", "mesos", "sparrow"])
-def test_links_carry_no_more_than_they_can(scheduler: str) -> None:
-    world = LinkWorld(scheduler, {0: LINK // 2}, seed=2)
+@pytest.mark.parametrize("sent", [None, {1: LINK // 2}])
+@pytest.mark.parametrize("scheduler", SETTINGS)
+def test_links_carry_no_more_than_they_can(scheduler: str, sent: dict[int, int] | None) -> None:
+    world = LinkWorld(scheduler, {0: LINK // 2}, seed=2, sent=sent)
     world.run(load=0.7, jobs=30)
     assert len(world.responses) == 30 * TASKS
     assert world.now / MICROS_PER_SECOND * MACHINES * LINK >= sum(world._sizes.values())
-    assert not any(world._reading.values())
+    assert not world.transfers.under_way
+
+
+def test_transfers_share_the_links_of_their_receivers_and_of_their_senders() -> None:
+    """Two machines read from a third, whose link out is half as fast, and one of them from a second,
+    too; which of them do is drawn."""
+    links = Transfers([100, 100, 100], [100, 100, 50], 1e9, Random(1))
+    for task, (machine, sender) in enumerate(((0, 2), (1, 2), (1, 0))):
+        links.begin(task, machine, 1_000.0, 0)
+        links.under_way[task].sender = sender
+    assert links.next_end() is not None
+    # The third's link is the first to be full; what it does not fill is the other transfer's.
+    assert [transfer.rate for transfer in links.under_way.values()] == [25.0, 25.0, 75.0]
+
+
+def test_a_transfer_reads_its_blocks_from_other_machines() -> None:
+    links = Transfers([100] * 3, [100] * 3, 100.0, Random(1))
+    links.begin(7, 1, 250.0, 0)
+    senders, over = [links.under_way[7].sender], list[tuple[int, int]]()
+    while not over:
+        at = links.next_end()
+        assert at is not None
+        over = links.end_blocks(at)
+        senders += [transfer.sender for transfer in links.under_way.values()]
+    assert over == [(7, 1)]
+    assert len(senders) == 3
+    assert 1 not in senders
+    assert at == pytest.approx(2.5 * MICROS_PER_SECOND, abs=3)
+
+
+def test_traffic_that_nobody_reserved_is_avoided_if_it_is_measured() -> None:
+    """Half of the links are nearly full; there is room for all tasks on the others."""
+    busy = dict.fromkeys(range(20), LINK // 10 * 9)
+    world = LinkWorld(OBSERVED, busy, seed=3)
+    world.run(load=0.2, jobs=10)
+    assert max(world.responses) < 10
+    blind = LinkWorld("spread", busy, seed=3)
+    blind.run(load=0.2, jobs=10)
+    assert max(blind.responses) > 30
 
 
 def test_a_surge_comes_after_a_quarter_of_the_time_and_is_gone_after_half() -> None:
@@ -275,6 +316,6 @@ def test_tasks_in_isolation_are_no_slower_than_under_any_scheduler() -> None:
     found = {
         point.parameters["scheduler"]: run_point(point)["p90"]
         for point in points
-        if point.parameters["background"] == "no"
+        if point.parameters["background"] == "no" and point.parameters["links"] == "receivers"
     }
     assert found["idle"] == min(found.values()) < 5.0

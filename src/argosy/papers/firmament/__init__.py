@@ -6,6 +6,7 @@ traces      jobs of the public Google trace
 world       a replayed workload with measured decisions
 solving     solvers alone: figures 3 and 7 to 13, table 3
 replays     whole schedulers: figures 14 to 18
+transfers   transfers over shared links
 links       forty machines with shared links: figure 19
 figures     charts
 claims      the paper's claims, and what was measured

@@ -152,15 +152,21 @@ SHOWN: Final = {
         title="Shared links",
         caption="Response times of short batch tasks on 40 machines, without and with other traffic.",
         x="response time [s]", y="share of tasks [%]", by="scheduler", curve=("response", ""),
-        logarithmic=(True, False), panels="background", where={"wanted": 0.4},
-        beside=tuple(
+        logarithmic=(True, False), panels="background", where={"wanted": 0.4, "links": "receivers"},
+        beside=(
             Shown(
+                title="", caption="", part="links of senders as well, background",
+                x="response time [s]", y="share of tasks [%]", by="scheduler", curve=("response", ""),
+                logarithmic=(True, False), panels="background",
+                where={"wanted": 0.4, "links": "both"},
+            ),
+            *(Shown(
                 title="", caption="", part=f"Firmament, {name} percentile",
                 x="share of a link that a task asks for", y="response time [s]", by="background",
                 along="wanted", measure=measure, logarithmic=(False, False),
-                where={"scheduler": "firmament"}, first_colour=3,
+                where={"scheduler": "firmament", "links": "receivers"}, first_colour=3,
             )
-            for measure, name in (("p90", "90th"), ("p99", "99th"))
+            for measure, name in (("p90", "90th"), ("p99", "99th"))),
         ),
     ),
     "footnote 3": Shown(

@@ -1,15 +1,14 @@
 """Forty machines whose links are shared: the experiment of section 7.5 (figure 19).
 
 In the simulated world tasks do not slow each other down, so this is a separate world around the same
-engines: a task reads its input over its machine's link, whose bandwidth, minus traffic of a higher
-class, is shared equally by the machine's tasks, and ends when it has read everything. Decisions take no
-time. Machines have room for twelve tasks; only Firmament's tasks also request bandwidth.
+engines: a task reads its input over the network (see `transfers`) and ends when it has read everything.
+Decisions take no time. Machines have room for twelve tasks; only Firmament's tasks also request
+bandwidth. Of other traffic, Firmament knows what is reserved, or what is measured every second.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from argosy.model.events import (
     Started,
     TaskFinished,
     TimerFired,
+    UsageObserved,
 )
 from argosy.model.jobs import Job, TaskGroup, job_of, task_number
 from argosy.model.machines import Machine
@@ -38,6 +38,7 @@ from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, Transaction
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, PointResult
+from argosy.papers.firmament.transfers import Transfers
 
 MACHINES: Final = 40
 SLOTS: Final = 12
@@ -53,8 +54,24 @@ BACKGROUND: Final = {
     **dict.fromkeys(range(7), 1000000000),
     **dict.fromkeys(range(7, 14), 125000000),
 }
+#: Fourteen iperf clients send it, 4 Gbit/s each, and three web servers, on machines of their own.
+SENT: Final = {
+    **dict.fromkeys(range(14, 28), 500000000),
+    **dict.fromkeys(range(28, 31), 7 * 125000000 // 3),
+}
+#: Inputs are read in blocks, a second of an idle link each.
+BLOCK: Final = float(LINK)
+#: How often the use of links is measured, in microseconds.
+PERIOD: Final = MICROS_PER_SECOND
+_FIRMAMENT: Final[dict[str, Any]] = {
+    "policy": "network-aware",
+    "explain_arcs": 0,
+    "reschedule": False,
+}
+OBSERVED: Final = "firmament-observed"
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
-    "firmament": {"policy": "network-aware", "explain_arcs": 0, "reschedule": False},
+    "firmament": {**_FIRMAMENT, "bandwidth_use": "reserved"},
+    OBSERVED: {**_FIRMAMENT, "bandwidth_use": "observed"},
     "spread": {"t_job": 0, "t_task": 0},
     "kube": {},
     "mesos": {"t_job": 0, "t_task": 0, "t_offer": 0, "refuse": 0},
@@ -68,11 +85,15 @@ IDLE: Final = "idle"
 
 def run_links(point: ExperimentPoint) -> PointResult:
     told = point.parameters
-    background = BACKGROUND if told["background"] == "yes" else {}
-    wanted = float(told.get("wanted", WANTED))
+    has_traffic = told["background"] == "yes"
     is_idle = told["scheduler"] == IDLE
-    scheduler = "spread" if is_idle else str(told["scheduler"])
-    world = LinkWorld(scheduler, background, point.seed, wanted)
+    world = LinkWorld(
+        "spread" if is_idle else str(told["scheduler"]),
+        BACKGROUND if has_traffic else {},
+        point.seed,
+        float(told.get("wanted", WANTED)),
+        sent=None if told["links"] == "receivers" else SENT if has_traffic else {},
+    )
     world.run(float(told["load"]), int(told["jobs"]))
     times = np.sort(np.array(world.alone() if is_idle else world.responses))
     shares = list(range(1, 101))
@@ -84,40 +105,52 @@ def run_links(point: ExperimentPoint) -> PointResult:
 
 
 class LinkWorld:
-    """One engine, its cell, and links that tasks share."""
+    """One engine, its cell, and links that tasks share. `background` and `sent` are traffic of a higher
+    class to and from machines; without `sent`, the links of senders are no limit."""
 
     def __init__(
-        self, engine: str, background: dict[int, int], seed: int, wanted: float = WANTED
+        self,
+        scheduler: str,
+        background: dict[int, int],
+        seed: int,
+        wanted: float = WANTED,
+        *,
+        sent: dict[int, int] | None = None,
     ) -> None:
         self.cell = Cell(("cpu", "memory", "bandwidth"))
         capacity = Resources(SLOTS * 1_000, SLOTS * 5 * GIB, {"bandwidth": LINK})
         added = tuple(AddMachine(Machine(f"m{n}", capacity)) for n in range(MACHINES))
         self.cell.commit(Transaction(OPERATOR, machines=added))
         self.view = self.cell.view()
-        self.left = [LINK - background.get(machine, 0) for machine in range(MACHINES)]
         self._random = Random(seed)
+        self._background = background
+        self.transfers = Transfers(
+            [LINK - background.get(machine, 0) for machine in range(MACHINES)],
+            None if sent is None else [LINK - sent.get(m, 0) for m in range(MACHINES)],
+            BLOCK,
+            self._random.child("blocks"),
+        )
+        self._measures = scheduler == OBSERVED
+        engine = "firmament" if self._measures else scheduler
         #: Other engines do not know about the network.
         self._wants = round(wanted * LINK) if engine == "firmament" else 0
         kind = ENGINES[engine]
         self._hears = kind.capabilities.finishes is Finishes.OWN
         self.engine = kind(
-            make_settings(kind, SETTINGS[engine]),
+            make_settings(kind, SETTINGS[scheduler]),
             Context("s", (), self._random.child("scheduler")),
         )
-        self._observe(background if self._wants else {})
-        self._heap: list[tuple[int, int, Event | Job]] = []
+        self._reserve(background if self._wants and not self._measures else {})
+        self._heap: list[tuple[int, int, Event | Job | None]] = []
         self._count = 0
         self.now = 0
         #: When each job was submitted.
         self._submitted: list[int] = []
-        #: Bytes that running tasks still have to read, by machine and task.
-        self._reading: defaultdict[int, dict[int, float]] = defaultdict(dict)
-        self._updated = [0] * MACHINES
         self._sizes: dict[int, float] = {}
         self._probed: list[tuple[list[int], list[int], int]] = []
         self.responses: list[float] = []
 
-    def _observe(self, background: dict[int, int]) -> None:
+    def _reserve(self, background: dict[int, int]) -> None:
         """Makes background traffic visible as claims of another scheduler."""
         for machine, amount in background.items():
             shape = self.view.shape(Resources(0, 0, {"bandwidth": amount}))
@@ -143,14 +176,17 @@ class LinkWorld:
                 self._sizes[task_number(number, index)] = alone * LINK
             self._push(int(at * MICROS_PER_SECOND), job)
         self._push(0, Started())
+        if self._measures:
+            self._push(0, None)
         while True:
-            ending = min((self._next_end(m) for m in range(MACHINES)), default=(1 << 62, -1, -1))
-            due = self._heap[0][0] if self._heap else 1 << 62
-            if min(ending[0], due) >= 1 << 62:
+            ending = self.transfers.next_end()
+            due = self._heap[0][0] if self._heap else None
+            if ending is None and due is None:
                 return
-            if ending[0] <= due:
-                self.now = ending[0]
-                self._end(ending[1], ending[2])
+            if ending is not None and (due is None or ending <= due):
+                self.now = ending
+                for task, machine in self.transfers.end_blocks(ending):
+                    self._end(task, machine)
                 continue
             self.now, _, what = heapq.heappop(self._heap)
             if isinstance(what, Job):
@@ -158,14 +194,30 @@ class LinkWorld:
                 self._submitted.append(self.now)
                 tasks = first_tasks(number, TASKS)
                 self._tell(JobSubmitted(what, number, tasks))
+            elif what is None:
+                self._measure()
             else:
                 self._tell(what)
+
+    def _measure(self) -> None:
+        """Tells how much each link carried in the last period, on average."""
+        self.transfers.advance(self.now)
+        received = self.transfers.received
+        used = [
+            self._background.get(machine, 0) + round(received[machine] * MICROS_PER_SECOND / PERIOD)
+            for machine in range(MACHINES)
+        ]
+        received[:] = [0.0] * MACHINES
+        where = np.arange(MACHINES, dtype=np.int32)
+        self._tell(UsageObserved("bandwidth", where, np.array(used, np.int64)))
+        if len(self.responses) < len(self._sizes):
+            self._push(self.now + PERIOD, None)
 
     def alone(self) -> list[float]:
         """How long each task would take in isolation."""
         return [size / LINK for size in self._sizes.values()]
 
-    def _push(self, at: int, what: Event | Job) -> None:
+    def _push(self, at: int, what: Event | Job | None) -> None:
         self._count += 1
         heapq.heappush(self._heap, (max(at, self.now), self._count, what))
 
@@ -220,30 +272,9 @@ class LinkWorld:
         self._probed = [probed for probed in self._probed if probed[0]]
 
     def _start(self, task: int, machine: int) -> None:
-        self._read(machine)
-        self._reading[machine][task] = self._sizes[task]
+        self.transfers.begin(task, machine, self._sizes[task], self.now)
 
-    def _read(self, machine: int) -> None:
-        """Lets all tasks of a machine read until now."""
-        reading = self._reading[machine]
-        if reading:
-            seconds = (self.now - self._updated[machine]) / MICROS_PER_SECOND
-            each = seconds * self.left[machine] / len(reading)
-            for task in reading:
-                reading[task] -= each
-        self._updated[machine] = self.now
-
-    def _next_end(self, machine: int) -> tuple[int, int, int]:
-        reading = self._reading[machine]
-        if not reading:
-            return 1 << 62, machine, -1
-        task = min(reading, key=lambda task: (reading[task], task))
-        seconds = max(0.0, reading[task]) * len(reading) / self.left[machine]
-        return self._updated[machine] + int(seconds * MICROS_PER_SECOND) + 1, machine, task
-
-    def _end(self, machine: int, task: int) -> None:
-        self._read(machine)
-        del self._reading[machine][task]
+    def _end(self, task: int, machine: int) -> None:
         number = job_of(task)
         self.responses.append((self.now - self._submitted[number]) / MICROS_PER_SECOND)
         tasks = np.array([task], np.int64)

@@ -183,12 +183,19 @@ def _cases(scale: str, figure: str) -> list[Case]:
                 {"background": "yes", "load": 0.64},
             )
             shares = [links.WANTED] if scale == "smoke" else [links.WANTED, 0.2, 0.3, 0.5, 1.0]
-            return [
-                {**case, "scheduler": name, "wanted": share, "jobs": jobs}
+            receivers = [
+                {**case, "links": "receivers", "scheduler": name, "wanted": share, "jobs": jobs}
                 for name in (*links.SETTINGS, links.IDLE)
+                if name != links.OBSERVED
                 for share in (shares if name == "firmament" else [links.WANTED])
                 for case in traffic
             ]
+            senders = [
+                {**case, "links": "both", "scheduler": name, "wanted": links.WANTED, "jobs": jobs}
+                for name in (*links.SETTINGS, links.IDLE)
+                for case in traffic
+            ]
+            return [*receivers, *senders]
         case "table 3":
             return [{"machines": _pick(scale, 20, 100, 450), "utilisation": 0.97}]
     return _replayed(scale, figure)
