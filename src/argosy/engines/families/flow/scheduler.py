@@ -56,7 +56,7 @@ from argosy.model.transactions import Claims, Outcome, Transaction
 _CONFLICTS = frozenset(map(int, CONFLICTS))
 #: The longest time for which ends that make room are collected; otherwise it is one part in so many of
 #: the time that tasks have been waiting.
-LONGEST_PAUSE: Final = 100_000
+LONGEST_PAUSE: Final = 250_000
 _PAUSE_SHARE: Final = 100
 _PAUSE: Final = "pause"
 _BUDGET: Final = "budget"
