@@ -304,6 +304,22 @@ def test_pods_of_the_demonstration_are_told_by_application() -> None:
     assert waiting(("Ready", "False"), ("PodScheduled", "True")) == ""
 
 
+def test_pods_of_the_demonstration_are_shown_with_their_zone() -> None:
+    shown = object.__new__(demo.Demo)._shown
+    zones = [
+        shown(a_pod(spec={"nodeName": f"node-{at:05}"})).zone for at in range(len(demo.ZONES) + 1)
+    ]
+    assert zones == [*demo.ZONES, demo.ZONES[0]]
+    waiting = shown(a_pod())
+    assert (waiting.application, waiting.node, waiting.zone, waiting.waiting) == ("p", "", "", "")
+    late, first, second = (
+        DemoPod("a", "p1", "", "", "x"),
+        DemoPod("a", "p2", "n0", "", ""),
+        DemoPod("b", "p0", "n0", "", ""),
+    )
+    assert sorted([late, second, first], key=demo._order) == [first, second, late]
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

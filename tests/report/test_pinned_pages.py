@@ -17,6 +17,7 @@ from argosy.report.compare_report import compare_page
 from argosy.report.comparison import compare
 from argosy.report.markdown import compare_markdown, run_markdown
 from argosy.report.metrics import find_metric
+from argosy.report.notable_jobs import count_unfinished, notable_jobs, notable_sections
 from argosy.report.over_time import time_unit
 from argosy.report.overall import overall
 from argosy.report.run_report import run_page
@@ -104,3 +105,30 @@ def test_pages_of_runs_and_comparisons_are_pinned(request: pytest.FixtureRequest
 )
 def test_the_unit_of_an_axis_follows_its_length(longest: float, scale: float, unit: str) -> None:
     assert time_unit(longest) == (scale, unit)
+
+
+def test_a_job_is_unfinished_once_however_many_of_its_tasks_are() -> None:
+    jobs = [
+        job("service", 1, seconds=None),
+        job("mixed", 6, seconds=1_000, submit=2),
+        *(job(f"giant-{number}", cpu=64_000, submit=3) for number in range(6)),
+    ]
+    spec = scenario("omega", jobs, cell=cell(1), replicas=1, horizon=60 * SECOND)
+    run = execute_in_memory(spec)
+    assert count_unfinished(run) == 7
+    found = notable_jobs(run)
+    assert [each.job for each in found] == ["mixed", *(f"giant-{at}" for at in range(4))]
+    until = run.state.until
+    assert [each.took for each in found[:2]] == [until - 2 * SECOND, until - 3 * SECOND]
+    # What waits says more than what runs.
+    assert found[0].reason.startswith("mixed/3")
+    [section] = notable_sections(run, None)
+    assert section[0] == "unfinished jobs"
+    assert section[-1] == "2 more jobs: argosy why JOB says why"
+    assert [each.job for each in notable_jobs(run, unfinished=1)] == ["mixed"]
+
+
+def test_what_still_runs_at_the_end_says_so() -> None:
+    spec = scenario("omega", [job("long", 2, seconds=1_000)], replicas=1, horizon=60 * SECOND)
+    [found] = notable_jobs(execute_in_memory(spec))
+    assert (found.state, found.reason) == ("unfinished", "long/0 still runs.")
