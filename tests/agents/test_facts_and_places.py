@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 
 from argosy.agents.api import Nodes, Requirements
 from argosy.agents.facts import CellFacts, ToldFacts
+from argosy.agents.globe import EARTH_RADIUS, chord_of, position
 from argosy.agents.learned import LearnedStrategy, NetworkLatency
+from argosy.agents.sampling import DrawnSample, merged, sample_size
 from argosy.cell import Cell
 from argosy.model.machines import CLUSTER_GROUP, Machine
 from argosy.model.random import Random
@@ -157,3 +160,58 @@ def test_a_learner_draws_what_fitted_and_explores_a_little() -> None:
     # Other requests are another kind.
     other = strategy.draw(task(near="x"), machines, 5, Random(3)).tolist()
     assert set(other) != known
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude"),
+    [(0, 0), (90, 0), (-90, 180), (48.2, 16.4), (-33.9, -180), (10, 179.5), (-0.5, -90)],
+)
+def test_a_place_on_earth_is_a_point_of_the_unit_sphere(latitude: float, longitude: float) -> None:
+    phi, theta = math.radians(latitude), math.radians(longitude)
+    flat = math.cos(phi)
+    expected = (flat * math.cos(theta), flat * math.sin(theta), math.sin(phi))
+    assert position(f"{latitude},{longitude}") == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("text", ["90.1,0", "-90.1,0", "0,180.1", "0,-180.1", "1", "1,2,3"])
+def test_places_beyond_the_poles_or_the_date_line_are_none(text: str) -> None:
+    assert position(text) is None
+
+
+def test_chords_rise_with_distance_to_half_the_way_around() -> None:
+    around = 2 * math.pi * EARTH_RADIUS
+    assert chord_of(0) == 0
+    assert chord_of(around / 6) == pytest.approx(1.0)
+    assert chord_of(around / 4) == pytest.approx(math.sqrt(2))
+    assert chord_of(around / 2) == pytest.approx(2.0)
+    assert chord_of(around) == 2.0
+
+
+def test_what_shards_have_drawn_is_added_up() -> None:
+    def shard(machine: int, **ruled_out: int) -> DrawnSample:
+        one = np.array([machine])
+        return DrawnSample(
+            one.astype(np.int32),
+            np.array([[machine, 1]], np.int64),
+            one.astype(np.uint32),
+            np.array([[7]], np.int64),
+            10 + machine,
+            ruled_out,
+        )
+
+    first, second = shard(1, cpu=2, down=1), shard(2, cpu=3)
+    assert merged([first]) is first
+    both = merged([first, second])
+    assert both.ruled_out == {"cpu": 5, "down": 1}
+    assert both.drawn == 23
+    assert both.machines.tolist() == both.versions.tolist() == [1, 2]
+    assert both.free.tolist() == [[1, 1], [2, 1]]
+    assert both.scores.tolist() == [[7], [7]]
+
+
+@pytest.mark.parametrize(
+    ("share", "machines", "size"),
+    [(0.07, 100, 7), (0.071, 100, 8), (0.0, 100, 1), (1.0, 3, 3), (0.5, 3, 2), (0.5, 0, 1)],
+)
+def test_samples_are_rounded_up_and_never_empty(share: float, machines: int, size: int) -> None:
+    assert sample_size(share, machines) == size

@@ -111,7 +111,9 @@ def test_files_are_written_whole_or_not_at_all(
         assert stat.S_IMODE(path.stat().st_mode) == 0o644
         assert list(path.parent.iterdir()) == [path]
 
-    def fail(*arguments: object) -> None:
+    def fail(part: str, target: Path) -> None:
+        # On the same file system, or it could not be replaced in one step.
+        assert Path(part).parent == target.parent == path.parent
         raise OSError("no")
 
     monkeypatch.setattr("os.replace", fail)
