@@ -6,8 +6,8 @@
 // negative reduced cost, raising the price of a vertex that has none (by at least e) until all is even.
 //
 // Heuristics.  Look-ahead: a vertex that could not pass an excess on is raised before it is given one. Price
-// update: now and then, one search backwards from all deficits raises every price by
-// as much as it can be raised, which also shows who cannot reach a deficit at all (infeasible). Price
+// update: now and then, one search backwards from all deficits raises every price by as much as it can be raised,
+// which also shows who cannot reach a deficit at all (infeasible). Price
 // refine: before a phase, prices alone are tried. Incremental start: with kept flow and prices, new
 // vertices are given prices that fit, and the last phase alone is tried first. Only if that takes too much
 // work does e begin at a unit of cost. With new vertices at price zero (to compare), e begins at the worst
@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "flow/approach.hpp"
 #include "flow/mending.hpp"
 #include "flow/network.hpp"
 #include "flow/solving.hpp"
@@ -38,11 +39,18 @@ class CostScaling {
   Status run(Control& control) { return scale_down(control, net_.vertices() + 1); }
 
   // The same, but only down to a sixteenth of a unit of cost: a feasible flow and integer prices that leave
-  // little to repair, without large factors. The first phase is at `spread`, by which prices are expected to
-  // be wrong.
+  // little to repair, without large factors. Where the flow is optimal but for its excesses, a small e is best: the
+  // first is a small part of `spread`, the usual reduced cost of halves out of excesses. It grows while it turns
+  // out to be too small, because what is e-optimal is so for any larger e.
   Status approximate(Control& control, Cost spread) {
-    spread_ = spread;
-    return scale_down(control, 16);
+    if (net_.total_supply() != 0) return Status::unbalanced;
+    is_approximate_ = true;
+    scale_ = approximate_scale;
+    if (!net_.fits(16 * scale_)) return Status::overflow;
+    begin();
+    const Status status = scale_up_and_down(control, spread);
+    finish(status);
+    return status;
   }
 
  private:
@@ -65,6 +73,9 @@ class CostScaling {
   // Arcs scanned, in multiples of the number of arcs, after which a small change is treated as a large one.
   static constexpr std::int64_t patience = 16;
   static constexpr std::int64_t most_passes = 32;
+  static constexpr Cost approximate_scale = 16;
+  // What part of the usual reduced cost is tried first.
+  static constexpr Cost first_part = 64;
 
   // Prices for a flow that may already be optimal but has lost its own.
   bool find_prices(Control& control) {
@@ -84,6 +95,36 @@ class CostScaling {
     } while (status == Status::optimal && epsilon_ > 1);
     return status;
   }
+
+  Status scale_up_and_down(Control& control, Cost spread) {
+    epsilon_ = std::max<Cost>(1, scale_ * spread / first_part);
+    grows_ = true;
+    Status status = refine(control, -epsilon_);
+    grows_ = false;
+    while (status == Status::optimal && epsilon_ > 1) {
+      epsilon_ = std::max<Cost>(1, epsilon_ / alpha_);
+      fit_prices(control);
+      status = refine(control, -epsilon_);
+    }
+    return status;
+  }
+
+  // One pass over all prices, after which few halves have a reduced cost below -e: each moves as little as the
+  // halves at its vertex require. Where they contradict each other, those that lead to the vertex prevail.
+  void fit_prices(Control& control) {
+    for (Vertex v = 0; v < net_.vertex_bound(); ++v) {
+      Cost least = -infinite, most = infinite;
+      for (const Half* h = net_.in_begin(v); h != net_.in_end(v); ++h) {
+        if (h->other != v) least = std::max(least, net_.price(h->other) - cost_to(*h) * scale_ - epsilon_);
+      }
+      for (const Half* h = net_.begin(v); h != net_.out_end(v); ++h) {
+        if (h->other != v) most = std::min(most, net_.price(h->other) + h->cost * scale_ + epsilon_);
+      }
+      net_.set_price(v, std::max(least, std::min(most, net_.price(v))));
+      control.spend(net_.degree(v));
+    }
+  }
+  Cost cost_to(const Half& h) const { return net_.has_convex_arcs() ? net_.half(h.id ^ 1).cost : -h.cost; }
 
   // The last phase alone. Sending flow over arcs that an edit made negative leaves a flow that is optimal
   // except for its excesses, however negative the arcs were: few excesses need no coarser phase first.
@@ -118,7 +159,7 @@ class CostScaling {
     }
     // An excess has to travel: with prices that do not match, as far as the prices of new vertices differ.
     if (!is_even && net_.all_touched()) {
-      worst = std::max(worst, scale_ * std::min(net_.largest_cost(), alpha_ * spread_));
+      worst = std::max(worst, scale_ * net_.largest_cost());
     }
     if (!is_even && !fits_fresh_) {
       for (const Arc a : net_.touched()) {
@@ -152,7 +193,8 @@ class CostScaling {
     net_.move_excess(w, amount);
   }
 
-  Status refine(Control& control) {
+  // Sends flow over all halves with a reduced cost below `least`, which is at least -e, and moves the excesses.
+  Status refine(Control& control, Cost least = 0) {
     const Vertex bound = net_.vertex_bound();
     queue_.clear();
     head_ = 0;
@@ -161,7 +203,7 @@ class CostScaling {
       // A push reorders: the half that is then at the same place is next.
       for (std::ptrdiff_t i = 0; net_.begin(v) + i < net_.out_end(v);) {
         const Half half = net_.begin(v)[i];
-        if (reduced(v, half) >= 0) {
+        if (reduced(v, half) >= least) {
           ++i;
         } else {
           send(v, half.other, half.id, net_.residual(half.id));
@@ -188,15 +230,18 @@ class CostScaling {
       if (!control.spend(scans)) return Status::stopped;
       if (work > pause() && head_ < queue_.size()) {
         work = 0;
+        const std::int64_t before = approach_.excesses();
         const Status status = update_prices(control);
         if (status != Status::optimal) return status;
+        const bool is_slow = 10 * approach_.excesses() > 9 * before;
+        if (grows_ && is_slow && epsilon_ < scale_ * net_.largest_cost()) epsilon_ *= 2;
       }
     }
     return Status::optimal;
   }
 
   // Work after which prices are updated.
-  std::int64_t pause() const { return net_.arcs() + 2 * net_.vertices(); }
+  std::int64_t pause() const { return (is_approximate_ ? 2 : 1) * (net_.arcs() + 2 * net_.vertices()); }
 
   // Sends the excess of v away; returns the number of halves scanned, or -1 if there is no way out. Where an
   // excess is cut off from all deficits, v and its neighbours could raise each other for ever: it ends at the
@@ -267,8 +312,12 @@ class CostScaling {
     return false;
   }
 
-  // Raises each price by e x (distance to a deficit), where a half (i, j) is floor(reduced / e) + 1 long.
   Status update_prices(Control& control) {
+    return is_approximate_ ? approach_.run(control, scale_, epsilon_) : raise_prices(control);
+  }
+
+  // Raises each price by e x (distance to a deficit), where a half (i, j) is floor(reduced / e) + 1 long.
+  Status raise_prices(Control& control) {
     const Vertex bound = net_.vertex_bound();
     distances_.assign(bound, infinite);
     ways_.clear();
@@ -298,7 +347,6 @@ class CostScaling {
   }
 
   void look_back(Vertex v, Cost reached) {
-    const bool is_plain = !net_.has_convex_arcs();
     const Half* const last = net_.in_end(v);
     for (const Half* h = net_.in_begin(v); h != last; ++h) {
       if (last - h > fetch_ahead) {
@@ -307,8 +355,7 @@ class CostScaling {
       }
       const Vertex w = h->other;
       if (distances_[w] <= reached) continue;
-      const Cost cost = is_plain ? -h->cost : net_.half(h->id ^ 1).cost;
-      const Cost reduced = cost * scale_ - net_.price(w) + net_.price(v);
+      const Cost reduced = cost_to(*h) * scale_ - net_.price(w) + net_.price(v);
       const Cost distance = reached + (reduced < 0 ? 0 : reduced / epsilon_ + 1);
       if (distance >= distances_[w]) continue;
       distances_[w] = distance;
@@ -392,13 +439,15 @@ class CostScaling {
   bool is_too_much_ = false;
   Cost scale_ = 1;
   Cost epsilon_ = 0;
-  Cost spread_ = cost_limit;
+  bool is_approximate_ = false;
+  bool grows_ = false;
   std::vector<std::uint32_t> cursors_;
   std::vector<std::uint8_t> is_queued_;
   std::vector<Vertex> queue_;
   std::size_t head_ = 0;
   std::vector<Cost> distances_;
   DistanceQueue ways_;
+  Approach approach_{net_};
 };
 
 }  // namespace argosy::flow

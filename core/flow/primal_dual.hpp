@@ -1,7 +1,7 @@
 // Primal-dual paths: shortest paths for all excesses at once, and as much flow as fits along them.
 //
 // Invariant.  No half with a residual has a negative reduced cost. A phase searches backwards from all
-// deficits until it has reached every excess, and raises each price by its distance: now every excess has
+// deficits until it has reached every excess, and raises prices (approach.hpp): now every excess has
 // a path of tight halves to a deficit. A vertex also knows how many halves its path has, of the paths of
 // its distance nearly the fewest; depth-first searches over tight halves that lead to fewer send what they
 // can, each half looked at once. What is left over, because others filled its paths, is for the next phase.
@@ -18,9 +18,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
+#include "flow/approach.hpp"
 #include "flow/mending.hpp"
 #include "flow/network.hpp"
 #include "flow/solving.hpp"
@@ -29,7 +29,7 @@ namespace argosy::flow {
 
 class PrimalDual {
  public:
-  explicit PrimalDual(Network& network) : net_(network) {}
+  explicit PrimalDual(Network& network) : net_(network), approach_(network) {}
 
   Status run(Control& control) {
     Status status = begin();
@@ -53,7 +53,7 @@ class PrimalDual {
     return Status::optimal;
   }
   Status phase(Control& control) {
-    const Status status = approach(control);
+    const Status status = approach_.run(control, 1, 0);
     if (status != Status::optimal) return status;
     const bool may_go_on = augment_all(control);
     const Amount before = left_;
@@ -69,8 +69,7 @@ class PrimalDual {
   const std::vector<Vertex>& sources() const { return sources_; }
 
  private:
-  static constexpr std::int32_t dead = std::numeric_limits<std::int32_t>::max();
-  static constexpr std::ptrdiff_t fetch_ahead = 12;
+  static constexpr std::int32_t dead = Approach::dead;
 
   void list_sources() {
     sources_.clear();
@@ -81,77 +80,6 @@ class PrimalDual {
       if (net_.excess(v) <= 0) continue;
       sources_.push_back(v);
       left_ += net_.excess(v);
-    }
-  }
-
-  // Distances to the nearest deficits, breadth-first among equals; prices rise by them.
-  Status approach(Control& control) {
-    const Vertex bound = net_.vertex_bound();
-    distances_.assign(bound, infinite);
-    hops_.assign(bound, dead);
-    queue_.clear();
-    front_.clear();
-    for (Vertex v = 0; v < bound; ++v) {
-      if (net_.excess(v) >= 0) continue;
-      distances_[v] = 0;
-      hops_[v] = 0;
-      front_.push_back(v);
-    }
-    Cost reached = 0;
-    std::size_t next = 0;
-    for (std::size_t waiting = sources_.size(); waiting > 0;) {
-      while (next == front_.size()) {
-        if (queue_.empty()) return Status::infeasible;
-        reached = advance();
-        next = 0;
-      }
-      const Vertex v = front_[next++];
-      if (net_.excess(v) > 0) --waiting;
-      if (!control.spend(net_.in_end(v) - net_.in_begin(v))) return Status::stopped;
-      look_back(v, reached);
-    }
-    if (reached > 0) raise_prices(reached);
-    return Status::optimal;
-  }
-
-  // The vertices of the next distance become the front.
-  Cost advance() {
-    const Cost reached = queue_.least();
-    front_.clear();
-    for (; queue_.has_level(); queue_.pop()) {
-      const Vertex v = queue_.top().vertex;
-      if (distances_[v] == reached) front_.push_back(v);
-    }
-    return reached;
-  }
-
-  void look_back(Vertex v, Cost reached) {
-    const bool is_plain = !net_.has_convex_arcs();
-    const Cost here = reached + net_.price(v);
-    const Half* const last = net_.in_end(v);
-    for (const Half* h = net_.in_begin(v); h != last; ++h) {
-      if (last - h > fetch_ahead) {
-        __builtin_prefetch(distances_.data() + h[fetch_ahead].other);
-        net_.prefetch_price(h[fetch_ahead].other);
-      }
-      const Vertex w = h->other;
-      if (distances_[w] <= reached) continue;
-      const Cost cost = is_plain ? -h->cost : net_.half(h->id ^ 1).cost;
-      const Cost there = here + cost - net_.price(w);
-      if (there >= distances_[w]) continue;
-      distances_[w] = there;
-      hops_[w] = hops_[v] + 1;
-      if (there == reached) {
-        front_.push_back(w);
-      } else {
-        queue_.push({there, w, none});
-      }
-    }
-  }
-
-  void raise_prices(Cost reached) {
-    for (Vertex v = 0; v < net_.vertex_bound(); ++v) {
-      net_.set_price(v, net_.price(v) + std::min(distances_[v], reached));
     }
   }
 
@@ -171,14 +99,15 @@ class PrimalDual {
   // Leaves a path of tight halves to a deficit in `path_`, or nothing. False if the work must end.
   bool find_path(Vertex source, Control& control) {
     path_.clear();
-    if (hops_[source] == dead) return true;
+    std::vector<std::int32_t>& hops = approach_.hops();
+    if (hops[source] == dead) return true;
     for (Vertex v = source; net_.excess(v) >= 0;) {
       const Half* const first = net_.begin(v);
       const std::ptrdiff_t size = net_.out_end(v) - first;
       const std::ptrdiff_t from = cursors_[v];
       // A push reorders: the half that is then at the cursor's place is next.
       std::ptrdiff_t i = from;
-      while (i < size && !(hops_[first[i].other] < hops_[v] && net_.reduced(v, first[i]) == 0)) ++i;
+      while (i < size && !(hops[first[i].other] < hops[v] && net_.reduced(v, first[i]) == 0)) ++i;
       cursors_[v] = static_cast<std::uint32_t>(i);
       if (!control.spend(i - from)) return false;
       if (i < size) {
@@ -186,7 +115,7 @@ class PrimalDual {
         v = first[i].other;
         continue;
       }
-      hops_[v] = dead;
+      hops[v] = dead;
       if (path_.empty()) return true;
       v = net_.half(path_.back() ^ 1).other;
       path_.pop_back();
@@ -205,12 +134,10 @@ class PrimalDual {
   }
 
   Network& net_;
-  std::vector<Vertex> sources_, front_;
-  std::vector<Cost> distances_;
-  std::vector<std::int32_t> hops_;  // to a deficit; `dead` if no path goes through here any more
+  Approach approach_;
+  std::vector<Vertex> sources_;
   std::vector<std::uint32_t> cursors_;
   std::vector<HalfId> path_;
-  DistanceQueue queue_;
   Amount left_ = 0, moved_ = 0;
   // Prices of vertices without a path to a deficit rise with every phase, forever.
   bool has_drifted_ = false;

@@ -6,7 +6,7 @@
 // is expected to settle with the same work.
 //
 // Where destinations are scarce, neither gets far: prices rise in many small steps, each for a few units.
-// Then it gives up, if it may, and is `stuck`. All measures are of work and of units, and keep what was done.
+// Then it gives up, if it may, and is `stuck`. All measures are of work and of units, and what was done is kept.
 #pragma once
 
 #include <algorithm>
@@ -28,19 +28,17 @@ class Settling {
       : net_(network), single_(shortest_paths), all_(network) {}
 
   Status run(Control& control, bool may_give_up) {
-    history_.clear();
+    is_stuck_ = false;
     for (;;) {
       Status status = all_.begin();
       if (status != Status::optimal || all_.left() == 0) return finish(status);
-      history_.push_back({all_.left(), control.scans()});
-      is_stuck_ = may_give_up && is_slow();
-      if (is_stuck_) return finish(Status::stopped);
       const std::int64_t before = control.scans();
       status = all_.phase(control);
       finish(status);
       if (status != Status::optimal || all_.left() == 0) return status;
-      status = search(control, control.scans() - before, may_give_up);
-      if (status != Status::stopped || !is_out_of_patience_) return status;
+      const bool is_lean = may_give_up && all_.left() > lean * all_.moved();
+      status = search(control, control.scans() - before, is_lean);
+      if (status != Status::stopped || !is_out_of_patience_ || is_stuck_) return status;
     }
   }
 
@@ -63,33 +61,24 @@ class Settling {
   }
 
  private:
-  // Phases that are judged together: a lean phase may precede a rich one.
-  static constexpr std::size_t window = 4;
   // Single searches get at least this part of a phase's work at a time, and more after a phase that settled
   // less than as many units. They jump around in memory: an arc costs them about twice as much.
   static constexpr Amount most_parts = 8;
   static constexpr Amount burden = 2;
-  // Scaling is expected to scan each arc about as often.
-  static constexpr double too_much = 48;
-
-  struct Moment {
-    Amount left;
-    std::int64_t scans;
-  };
+  // A phase is lean if it leaves this many times what it settles: the next ones settle even less.
+  static constexpr Amount lean = 3;
+  // Scaling scans each arc a few times as often, but what single searches settle gets less and less as well.
+  static constexpr double too_much = 12;
+  // Units that tell how single searches get on, and how often they may scan each arc until then.
+  static constexpr double few = 8;
+  static constexpr double least_probe = 0.5, most_probe = 2;
 
   Status finish(Status status) {
     all_.finish();
     return status;
   }
 
-  // Whether going on as in the last phases would be too much work.
-  bool is_slow() const {
-    if (history_.size() <= window) return false;
-    const Moment &then = history_[history_.size() - 1 - window], &now = history_.back();
-    return is_too_much(now.scans - then.scans, then.left - now.left, now.left);
-  }
-
-  // Whether it is, for what is left, if `settled` took `work`.
+  // Whether it would be too much work to settle what is left as well, if `settled` took `work`.
   bool is_too_much(std::int64_t work, Amount settled, Amount left) const {
     const auto size = static_cast<double>(net_.arcs() + net_.vertices());
     return static_cast<double>(work) * static_cast<double>(left) >
@@ -105,11 +94,18 @@ class Settling {
     return sum;
   }
 
+  // Enough work to settle a few units, if it were not too much for all that are left.
+  std::int64_t probe() const {
+    const double size = static_cast<double>(net_.arcs() + net_.vertices());
+    const double share = too_much * few / static_cast<double>(all_.left());
+    return static_cast<std::int64_t>(size * std::clamp(share, least_probe, most_probe));
+  }
+
   // Single searches, as long as they are faster than a phase that takes `work`; `stopped` with
-  // `is_out_of_patience_` if they are not.
-  Status search(Control& control, std::int64_t work, bool may_give_up) {
+  // `is_out_of_patience_` if they are not. After a lean phase it is stuck if they are slow as well.
+  Status search(Control& control, std::int64_t work, bool is_lean) {
     const Amount parts = std::clamp<Amount>(all_.moved(), 1, most_parts);
-    const std::int64_t patience = 256 + work / parts;
+    const std::int64_t patience = 256 + (is_lean ? probe() : work / parts);
     const double share = static_cast<double>(all_.moved()) / static_cast<double>(all_.moved() + all_.left());
     for (Amount open = open_units();;) {
       Control trial = control.part(patience);
@@ -118,9 +114,9 @@ class Settling {
       is_out_of_patience_ = may_go_on && trial.scans() > patience;
       if (status != Status::stopped || !is_out_of_patience_) return status;
       const Amount now = open_units();
-      const auto settled = static_cast<double>(parts * (open - now));
-      if (settled < static_cast<double>(burden) * share * static_cast<double>(now)) return status;
-      if (may_give_up && is_too_much(patience, open - now, now)) return status;
+      const double settled = static_cast<double>(open - now) * static_cast<double>(work) / static_cast<double>(patience);
+      is_stuck_ = is_lean && is_too_much(patience, open - now, now);
+      if (is_stuck_ || settled < static_cast<double>(burden) * share * static_cast<double>(now)) return status;
       open = now;
     }
   }
@@ -128,7 +124,6 @@ class Settling {
   Network& net_;
   ShortestPaths& single_;
   PrimalDual all_;
-  std::vector<Moment> history_;  // before each phase
   bool is_stuck_ = false;
   bool is_out_of_patience_ = false;
 };

@@ -109,9 +109,7 @@ class Solver {
     if (!settling.is_stuck()) return Outcome{status, Algorithm::primal_dual, control.scans()};
     const Cost spread = settling.usual_distance();
     net_.touch_all();
-    // Prices that fit the flow without its excesses are seldom near those that fit it with them: no price refine.
-    status = CostScaling(net_, false, heuristics_.fresh_prices, heuristics_.alpha)
-                 .approximate(control, spread);
+    status = scaling(net_).approximate(control, spread);
     // If even small factors are too large for the costs, the others go on.
     if (status == Status::optimal || status == Status::overflow) status = settling.run(control, false);
     return Outcome{status, Algorithm::cost_scaling, control.scans()};

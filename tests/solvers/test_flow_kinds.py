@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.budgets import WorkBudget
-from argosy.solvers.flow import Algorithm, FlowNetwork, Status
+from argosy.solvers.flow import Algorithm, FlowNetwork, FlowProblem, Status
 from argosy.solvers.flow.checker import faults
 from argosy.solvers.flow.clusters import (
     CLUSTERS,
@@ -112,3 +112,42 @@ def test_no_more_runs_on_a_machine_than_fits() -> None:
     places = problem.heads[starts:] - first_machine
     assert places.min() >= 0
     assert np.bincount(places).max() <= 2
+
+
+def uneven(machines: int, utilisation: float) -> FlowProblem:
+    """Machines of 1 to 64 slots, some of them popular: prices rise in many small steps."""
+    random = np.random.default_rng(2)
+    slots = random.choice([1, 4, 16, 64], machines)
+    tasks = int(slots.sum() * utilisation)
+    sink, waiting, first_zone, zones = 0, 1, 2, 10
+    machine = first_zone + zones + np.arange(machines)
+    task = machine[-1] + 1 + np.arange(tasks)
+    owner = np.repeat(task, 3)
+    liked = machine[random.zipf(1.3, len(owner)) % machines]
+    near = first_zone + random.integers(0, zones, len(owner))
+    rows = [
+        (machine, sink, slots, 0),
+        (first_zone + machine % zones, machine, slots, random.integers(0, 20, machines)),
+        ([waiting], sink, tasks, 0),
+        (task, waiting, 1, random.integers(500, 2_000, tasks)),
+        (owner, liked, 1, random.integers(0, 99, len(owner))),
+        (owner, near, 1, random.integers(100, 400, len(owner))),
+    ]
+    columns = zip(*(np.broadcast_arrays(*row) for row in rows), strict=True)
+    tails, heads, capacities, costs = (np.concatenate(column) for column in columns)
+    supplies = np.zeros(task[-1] + 1, np.int64)
+    supplies[task] = 1
+    supplies[sink] = -tasks
+    return FlowProblem(supplies, tails.astype(np.int32), heads.astype(np.int32), capacities, costs)
+
+
+@pytest.mark.parametrize(("utilisation", "most"), [(0.9, 30), (0.97, 30), (1.05, 60)])
+def test_what_is_fought_over_is_settled_in_a_few_dozen_looks_at_each_arc(
+    utilisation: float, most: int
+) -> None:
+    problem = uneven(200, utilisation)
+    network = FlowNetwork.of(problem)
+    solution = network.solve()
+    assert solution.cost == peer(problem)
+    assert faults(problem, network.flows(), network.prices()) == []
+    assert solution.scans < most * problem.arcs
