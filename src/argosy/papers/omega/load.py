@@ -148,31 +148,29 @@ def claims_9(found: Findings) -> Iterator[Claim]:
         ]
 
     conflicts, busyness = at_top("conflicts"), at_top("busyness")
-    yield Claim(
-        id="omega-9a-conflicts-grow-with-schedulers",
-        figure="9a",
-        paper="the conflict fraction increases with more schedulers",
-        here=", ".join(f"{c:.2g} ({n})" for n, c in zip(counts, conflicts, strict=True))
-        + f" at {top:g}x",
-        tolerance="more schedulers, more conflicts, from 2 on",
-        holds=all(a < b for a, b in pairwise(conflicts[1:])),
-        setup="a conflict is retried at once, and jobs are dealt by a hash",
-    )
-    published = [
-        marks(found, "9-simulator", "rate", "batch.conflicts", schedulers=n) for n in counts
-    ]
-    if all(published):
-        conflicts = [line[-1].y for line in published]
-        yield Claim(
-            id="omega-9a-conflicts-grow-with-schedulers-simulator",
+
+    def growing(name: str, conflicts: list[float], setup: str) -> Claim:
+        return Claim(
+            id=f"omega-9a-conflicts-grow-with-schedulers{name}",
             figure="9a",
             paper="the conflict fraction increases with more schedulers",
             here=", ".join(f"{c:.2g} ({n})" for n, c in zip(counts, conflicts, strict=True))
             + f" at {top:g}x",
             tolerance="more schedulers, more conflicts, from 2 on",
             holds=all(a < b for a, b in pairwise(conflicts[1:])),
-            setup="as the published simulator",
-            note="an unfinished job is tried again after 1 s, and jobs are dealt round-robin",
+            setup=setup,
+        )
+
+    yield growing("", conflicts, "a conflict is retried at once, and jobs are dealt by a hash")
+    published = [
+        marks(found, "9-simulator", "rate", "batch.conflicts", schedulers=n) for n in counts
+    ]
+    if all(published):
+        yield growing(
+            "-simulator",
+            [line[-1].y for line in published],
+            "as the published simulator: an unfinished job is tried again after 1 s, and jobs are "
+            "dealt round-robin",
         )
     yield Claim(
         id="omega-9b-busyness-falls",
