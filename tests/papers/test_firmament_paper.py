@@ -22,7 +22,7 @@ from argosy.papers.firmament.links import LINK, MACHINES, OBSERVED, SETTINGS, TA
 from argosy.papers.firmament.points import FIGURES, SCALES, plan, run_point
 from argosy.papers.firmament.traces import recorded
 from argosy.papers.firmament.transfers import Transfers
-from argosy.papers.firmament.workload import BEGIN, SLOT, Load, Workload, arriving, found
+from argosy.papers.firmament.workload import BEGIN, SLOT, Load, ReplayedWorkload, arriving, found
 from argosy.papers.firmament.world import MeasuredReplay, replay
 
 
@@ -207,7 +207,7 @@ def test_each_task_counts_as_placed_when_it_is_and_not_with_the_last_of_its_job(
     tasks = group_with_truth(6, SLOT, (3 * MICROS_PER_SECOND,))
     job = simulated_job("j", tasks, submit=int((BEGIN + 1) * MICROS_PER_SECOND))
     settings = {"policy": "load-spreading", "retry": 1_000_000}
-    done = replay(load, settings, workload=Workload(load=load, jobs=[job]))
+    done = replay(load, settings, workload=ReplayedWorkload(load=load, jobs=[job]))
     assert done.arrived == done.placed == 6
     assert np.sort(done.latencies)[:4] == pytest.approx(0, abs=0.5)
     assert np.sort(done.latencies)[4:] == pytest.approx(3, abs=0.5)

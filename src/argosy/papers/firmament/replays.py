@@ -23,7 +23,7 @@ from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint, PointResult
 from argosy.papers.firmament.traces import recorded
-from argosy.papers.firmament.workload import DATA, SLOT, Load, Workload, drawn
+from argosy.papers.firmament.workload import DATA, SLOT, Load, ReplayedWorkload, drawn
 from argosy.papers.firmament.world import MeasuredReplay, MeasuredWorld, measured_world, replay
 from argosy.solvers.flow.arrays import Numbers
 
@@ -55,7 +55,7 @@ def load_of(point: ExperimentPoint) -> Load:
     )
 
 
-def workload_of(point: ExperimentPoint) -> Workload:
+def workload_of(point: ExperimentPoint) -> ReplayedWorkload:
     """The jobs of a point. A trace has its own times of overload, and needs no surge."""
     load, told = load_of(point), point.parameters
     if "trace" not in told:

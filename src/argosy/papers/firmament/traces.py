@@ -24,7 +24,7 @@ from argosy.model.random import Random
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint
-from argosy.papers.firmament.workload import BEGIN, SLOT, Load, Workload
+from argosy.papers.firmament.workload import BEGIN, SLOT, Load, ReplayedWorkload
 from argosy.papers.recorded import on_google_trace
 from argosy.workloads import google2011
 
@@ -37,7 +37,7 @@ def traced(point: ExperimentPoint, directory: Path) -> ExperimentPoint:
     return on_google_trace(point, directory, TRACED)
 
 
-def recorded(directory: Path, load: Load) -> Workload:
+def recorded(directory: Path, load: Load) -> ReplayedWorkload:
     """The jobs of a trace, on a cluster that is as full as `load` says."""
     there = len(google2011.machines(directory))
     span = int(load.seconds * load.speed_up * MICROS_PER_SECOND)
@@ -63,7 +63,7 @@ def recorded(directory: Path, load: Load) -> Workload:
     slots = used / load.utilisation / machines
     fitted = structs.replace(load, machines=machines, slots=max(slots, 1 / machines))
     overload = _overload(times, wanted, fitted.total_slots, until)
-    return Workload(load=fitted, jobs=jobs, overload=overload)
+    return ReplayedWorkload(load=fitted, jobs=jobs, overload=overload)
 
 
 def _in_slots(job: SimulatedJob, speed_up: float) -> Iterator[SimulatedJob]:

@@ -153,7 +153,7 @@ def _surge(load: Load) -> list[SimulatedJob]:
     return jobs
 
 
-class Workload(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs of a replay, in order of submission: those found there, submitted at once, and those that
     arrive from `BEGIN` on."""
 
@@ -163,7 +163,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     overload: tuple[float, float] | None = None
 
 
-def drawn(load: Load) -> Workload:
+def drawn(load: Load) -> ReplayedWorkload:
     # The surge has ended by itself after half of the time.
     overload = (load.seconds / 4, load.seconds / 2) if load.surge else None
-    return Workload(load=load, jobs=chain(found(load), arriving(load)), overload=overload)
+    return ReplayedWorkload(load=load, jobs=chain(found(load), arriving(load)), overload=overload)

@@ -31,7 +31,7 @@ from argosy.model.tasks import jobs_of
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.truth import SimulatedJob
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.firmament.workload import BEGIN, Load, Workload, cluster, drawn
+from argosy.papers.firmament.workload import BEGIN, Load, ReplayedWorkload, cluster, drawn
 from argosy.worlds.sim import SimulatedWorld
 
 
@@ -73,7 +73,7 @@ def _percentile(values: Sequence[float] | NDArray[np.float64], share: float) -> 
     return float(np.percentile(values, share)) if len(values) else 0.0
 
 
-class Placements(DecisionWriter):
+class PlacementRecorder(DecisionWriter):
     """Keeps what was placed when and where."""
 
     def __init__(self, journal: Journal | None, jobs: JobTable) -> None:
@@ -118,8 +118,8 @@ class MeasuredHost(Host):
     """Records when its scheduler decides, and what it places. Until `free_until`, decisions take no
     time."""
 
-    decisions: Placements
-    writer_type = Placements
+    decisions: PlacementRecorder
+    writer_type = PlacementRecorder
     free_until = 0
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -185,7 +185,7 @@ def replay(
     load: Load,
     settings: dict[str, Any],
     engine: str = "firmament",
-    workload: Workload | None = None,
+    workload: ReplayedWorkload | None = None,
 ) -> MeasuredReplay:
     """Replays the workload; without one, jobs are drawn."""
     workload = workload or drawn(load)
