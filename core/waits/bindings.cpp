@@ -48,6 +48,15 @@ std::vector<T> copy_of(const InArray<T>& array) {
   return {array.data(), array.data() + array.size()};
 }
 
+auto columns_of_times(const std::vector<std::pair<std::int64_t, std::int64_t>>& rows) {
+  std::vector<std::int64_t> tasks, times;
+  for (const auto& [task, time] : rows) {
+    tasks.push_back(task);
+    times.push_back(time);
+  }
+  return std::make_tuple(to_numpy(std::move(tasks)), to_numpy(std::move(times)));
+}
+
 void bind_state(nb::module_& module) {
   nb::class_<WaitState>(module, "WaitState")
       .def_prop_ro("jobs", [](const WaitState& self) { return self.jobs.size(); })
@@ -155,15 +164,8 @@ void bind_waits(nb::module_& module) {
       .def("settle", &WaitView::settle, nb::arg("now"))
       .def("occupy", &WaitView::occupy, nb::arg("until"))
       .def("record_times", &WaitView::record_times)
-      .def("take_times",
-           [](WaitView& self) {
-             std::vector<std::int64_t> tasks, times;
-             for (const auto& [task, time] : self.take_times()) {
-               tasks.push_back(task);
-               times.push_back(time);
-             }
-             return std::make_tuple(to_numpy(std::move(tasks)), to_numpy(std::move(times)));
-           })
+      .def("take_times", [](WaitView& self) { return columns_of_times(self.take_times()); })
+      .def("times_to_come", [](const WaitView& self) { return columns_of_times(self.times_to_come()); })
       .def(
           "undo",
           [](WaitView& self, InArray<std::int64_t> tasks) {

@@ -66,6 +66,13 @@ class Ledger {
     return &entries.tasks[index];
   }
 
+  bool has_ended(std::int64_t task) const {
+    if (!knows(job_of(task))) return false;
+    const JobEntries& entries = job(job_of(task));
+    const std::size_t index = index_of(task);
+    return entries.is_over || (index < entries.tasks.size() && entries.tasks[index].version == ended);
+  }
+
   // For reports that will be looked up soon.
   void prefetch_job(std::int64_t task) const {
     const auto job = static_cast<std::size_t>(job_of(task));

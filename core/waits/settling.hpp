@@ -1,6 +1,9 @@
 // How a wait view applies reports: in order of their due times, many at a time.
 #pragma once
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "waits/wait_view.hpp"
 
 namespace argosy {
@@ -51,6 +54,29 @@ inline void WaitView::settle_log(std::int64_t now) {
     apply({due, row.task, row.estimate, row.since, row.machine, row.shape,
            is_end ? Ledger::ended : std::uint8_t{2}, row.begins});
   }
+}
+
+inline std::vector<std::pair<std::int64_t, std::int64_t>> WaitView::times_to_come() const {
+  auto times = times_;
+  if (!records_times_) return times;
+  if (log_ != nullptr) {
+    for (std::uint64_t i = std::max(position_, log_->first()); i < log_->end(); ++i) {
+      const LoggedReport& row = (*log_)[i];
+      if (row.sender < 0 && row.machine < machines()) times.emplace_back(row.task, row.due - row.since);
+    }
+  }
+  std::vector<WaitReport> reports(inbox_.begin() + static_cast<std::ptrdiff_t>(read_), inbox_.end());
+  for (auto early = early_; !early.empty(); early.pop()) reports.push_back(early.top().report);
+  std::stable_sort(reports.begin(), reports.end(),
+                   [](const WaitReport& x, const WaitReport& y) { return x.due < y.due; });
+  // In the clean reading, only a task's first end counts.
+  std::unordered_set<std::int64_t> ended;
+  for (const WaitReport& report : reports) {
+    if (report.version != Ledger::ended || report.machine >= machines()) continue;
+    if (!published_ && (ledger_.has_ended(report.task) || !ended.insert(report.task).second)) continue;
+    times.emplace_back(report.task, report.due - lag_ - report.since);
+  }
+  return times;
 }
 
 // Reports refer to machines and tasks all over memory, and are applied many at a time. Data for the next

@@ -161,6 +161,8 @@ class WaitView {
   // Records how long tasks ran, as far as known, until asked.
   void record_times() { records_times_ = true; }
   std::vector<std::pair<std::int64_t, std::int64_t>> take_times() { return std::exchange(times_, {}); }
+  // What `take_times` would return if everything reported so far were due. Changes nothing; see settling.hpp.
+  std::vector<std::pair<std::int64_t, std::int64_t>> times_to_come() const;
 
   // Sets the number of tasks in a job.
   void expect(std::int64_t job, std::int64_t total) {
@@ -372,7 +374,7 @@ class WaitView {
       touch(report.machine);
     }
     const auto shape = shapes_.find(report.shape);
-    if (is_end && records_times_ && (published_ || is_first_end(report.task))) {
+    if (is_end && records_times_ && (published_ || !ledger_.has_ended(report.task))) {
       times_.emplace_back(report.task, report.due - lag_ - report.since);
     }
     if (published_) {
@@ -385,11 +387,6 @@ class WaitView {
     if (entry == nullptr || !Ledger::is_news(*entry, report.version, report.machine)) return;
     const std::uint16_t own = shape == shapes_.end() ? std::uint16_t{0} : shape->second;
     enter(report.task, *entry, report.version, report.machine, report.estimate, own);
-  }
-
-  bool is_first_end(std::int64_t task) {
-    const Placing* entry = ledger_.find(task);
-    return entry != nullptr && entry->version != Ledger::ended;
   }
 
   void enter(std::int64_t task, Placing& entry, std::uint8_t version, std::int32_t machine,

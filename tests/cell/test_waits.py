@@ -361,6 +361,34 @@ def test_the_time_that_a_task_took_is_told_once_and_without_the_lag() -> None:
     assert len(view.take_times()[0]) == 0
 
 
+@pytest.mark.parametrize("as_published", [False, True])
+def test_times_to_come_are_those_that_will_be_told_and_asking_for_them_changes_nothing(
+    as_published: bool,
+) -> None:
+    asked, other = (a_view(3, published=as_published, lag=1000, cost=10) for _ in range(2))
+    for view in (asked, other):
+        view.record_times()
+        machines, *_ = choose(view, 0, 3)
+        # Out of order, one of them twice; the first is applied before the others are.
+        for task, due in ((0, 100), (2, 900), (1, 800), (1, 850)):
+            view.post_ended(
+                due, 0, tasks_of(0, 3)[task : task + 1], machines[task : task + 1],
+                np.full(1, 100, np.int64), np.zeros(1, np.int32), np.full(1, 40, np.int64),
+            )  # fmt: skip
+        view.settle(1200)
+    to_come = [column.tolist() for column in asked.times_to_come()]
+    assert [column.tolist() for column in asked.times_to_come()] == to_come
+    for now in (1810, 1900, 1920):
+        for view in (asked, other):
+            view.settle(now)
+        assert asked.work().tolist() == other.work().tolist()
+        assert asked.digest == other.digest
+        asked.times_to_come()
+    assert [column.tolist() for column in asked.take_times()] == to_come
+    assert [column.tolist() for column in other.take_times()] == to_come
+    assert len(to_come[0]) == (4 if as_published else 3)
+
+
 @pytest.mark.parametrize(
     ("reports", "until"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.cell import Cell
+from argosy.cell import Cell, View
 from argosy.cell.waits import feed
 from argosy.engines.api import Context, wait_view_for
 from argosy.engines.murmuration import Murmuration, MurmurationSettings
@@ -18,6 +19,7 @@ from argosy.experiments.execute import execute
 from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
 from argosy.model.events import (
     DecisionDue,
+    Event,
     JobCancelled,
     JobSubmitted,
     MachineChanged,
@@ -37,9 +39,14 @@ from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, RelabelMachine, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job, machines, scenario
+from argosy.testing.conformance import ConformanceRun
 from argosy.worlds.sim import SimulatedWorld
 
 PEERS = ("s-1", "s-2", "s-3")
+
+
+#: Nothing that has been reported is yet to be learnt.
+NONE_TO_COME = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def a_cell(count: int) -> Cell:
@@ -429,7 +436,7 @@ def test_running_times_are_learnt_from_jobs_of_the_same_name() -> None:
     # Of another name there is only what all have in common.
     assert learner.estimate(job("new-1", 1).job, 4) in range(10, 501)
     learner.learn(first_tasks(2, 1), np.array([20], np.int64))
-    assert learner.figures() == {
+    assert learner.figures(*NONE_TO_COME) == {
         "estimates": 1.0,
         "estimate_error_p50": 0.5,
         "estimate_error_p90": 0.5,
@@ -476,10 +483,36 @@ def test_the_error_of_estimates_is_relative_to_the_running_time() -> None:
     learner = learnt([100] * 5)
     learner.estimate(job("a-2", 11, owner="o").job, 1)
     learner.learn(first_tasks(1, 11), np.array([100] * 8 + [50, 200, 200], np.int64))
-    figures = learner.figures()
+    figures = learner.figures(*NONE_TO_COME)
     assert figures["estimates"] == 11
     assert figures["estimate_error_p50"] == 0
     assert figures["estimate_error_p90"] == 0.5
+
+
+class Scraped(Murmuration):
+    """Is asked for its figures before every event."""
+
+    def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
+        self.figures()
+        return super().handle(event, view, now)
+
+
+@pytest.mark.parametrize("gossip", [{}, {"t_update": 2_000}, {"update_delay": 2 * SECOND}])
+def test_asking_for_figures_changes_no_decision(gossip: dict[str, int]) -> None:
+    jobs = [
+        job(f"{'slow' if i % 4 == 0 else 'fast'}-{i}", 4, cpu=4_000, seconds=7 if i % 4 == 0 else 2,
+            submit=i / 4)
+        for i in range(60)
+    ]  # fmt: skip
+    told = {"estimates": "learnt", **gossip}
+    spec = scenario("murmuration", jobs, replicas=2, settings=told)
+    asked, left_alone = (ConformanceRun(engine, spec) for engine in (Scraped, Murmuration))
+    assert asked.digest == left_alone.digest
+    for one, other in zip(
+        asked.world.host.schedulers, left_alone.world.host.schedulers, strict=True
+    ):
+        assert one.figures() == other.figures()
+        assert one.figures()["estimates"] > 0
 
 
 def test_learnt_estimates_come_close_to_given_ones_and_report_their_error() -> None:

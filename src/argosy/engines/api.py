@@ -199,7 +199,8 @@ class HasPaperPresets(Protocol):
 
 @runtime_checkable
 class ReportsMetrics(Protocol):
-    """Optional: metrics about the scheduler, for the summary of a run."""
+    """Optional: metrics about the scheduler, for the summary of a run and for `/metrics`. Asking for
+    them changes nothing: a live cluster may be asked at any time, and its journal does not say when."""
 
     def figures(self) -> dict[str, float]: ...
 

@@ -36,7 +36,6 @@ from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machine_model import MachineModel
 from argosy.model.messages import WaitUpdate, WaitUpdates
 from argosy.model.transactions import MachineArray, TaskArray
-from argosy.model.units import LARGEST
 
 _RETRY = "retry"
 _TELL = "tell"
@@ -198,12 +197,8 @@ class Murmuration:
         return self._settings.unknown_estimate if known is None else known
 
     def figures(self) -> dict[str, float]:
-        """The quality of learnt estimates, including everything reported so far."""
-        if self._learner is None:
-            return {}
-        self._view.settle(LARGEST)
-        self._learner.learn(*self._view.take_times())
-        return self._learner.figures()
+        """The quality of learnt estimates, including everything reported so far, due or not."""
+        return {} if self._learner is None else self._learner.figures(*self._view.times_to_come())
 
     def _begin(self, view: View, now: int) -> Sequence[Effect]:
         """Decides on the next job, unless one is being decided or peers have not yet sent their

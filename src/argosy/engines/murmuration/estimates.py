@@ -8,13 +8,15 @@ owner's tasks, else of all. The error of estimates is recorded as each task's |e
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.jobs import Job
 from argosy.model.tasks import jobs_of
+from argosy.model.transactions import TaskArray
 
 #: Running times remembered per name; how many are enough for an estimate.
 MEMORY: Final = 1_000
@@ -22,12 +24,25 @@ ENOUGH: Final = 5
 _ERRORS: Final = 100_000
 
 
+class _OpenJob(NamedTuple):
+    """A job whose estimate was asked for, with tasks left to end."""
+
+    names: tuple[tuple[str, ...], ...]
+    left: int
+    estimate: int | None
+
+    def errors(self, time: int) -> tuple[float, ...]:
+        """The error of its estimate for a task that took this time; none without an estimate."""
+        if self.estimate is None or time <= 0:
+            return ()
+        return (abs(self.estimate / time - 1),)
+
+
 class Learner:
     def __init__(self, quantile: float) -> None:
         self._quantile = quantile
         self._times: dict[tuple[str, ...], deque[int]] = {}
-        #: Open jobs with an estimate requested: names, tasks left, and the estimate.
-        self._open: dict[int, tuple[tuple[tuple[str, ...], ...], int, int | None]] = {}
+        self._open: dict[int, _OpenJob] = {}
         self._errors: deque[float] = deque(maxlen=_ERRORS)
 
     @staticmethod
@@ -39,39 +54,49 @@ class Learner:
     def estimate(self, job: Job, number: int) -> int | None:
         """The estimate from similar jobs; None if too few have ended."""
         if number in self._open:
-            return self._open[number][2]
+            return self._open[number].estimate
         names, found = self.names(job), None
         for name in names:
             times = self._times.get(name)
             if times is not None and len(times) >= ENOUGH:
                 found = max(1, int(np.quantile(np.fromiter(times, np.int64), self._quantile)))
                 break
-        self._open[number] = (names, job.tasks, found)
+        self._open[number] = _OpenJob(names, job.tasks, found)
         return found
 
-    def learn(self, tasks: NDArray[np.int64], times: NDArray[np.int64]) -> None:
+    def learn(self, tasks: TaskArray, times: NDArray[np.int64]) -> None:
         """Records running times of ended tasks; tasks of jobs that other schedulers placed are
         ignored."""
-        for number, time in zip(jobs_of(tasks).tolist(), times.tolist(), strict=True):
-            known = self._open.get(number)
-            if known is None:
-                continue
-            names, left, estimate = known
-            if estimate is not None and time > 0:
-                self._errors.append(abs(estimate / time - 1))
-            for name in names:
+        for job, time in _ended(self._open, tasks, times):
+            self._errors.extend(job.errors(time))
+            for name in job.names:
                 self._times.setdefault(name, deque(maxlen=MEMORY)).append(time)
-            if left > 1:
-                self._open[number] = (names, left - 1, estimate)
-            else:
-                del self._open[number]
 
-    def figures(self) -> dict[str, float]:
-        if not self._errors:
+    def figures(self, tasks: TaskArray, times: NDArray[np.int64]) -> dict[str, float]:
+        """The errors of estimates so far and of these tasks, which are not learnt from."""
+        latest = self._errors.copy()
+        for job, time in _ended(self._open.copy(), tasks, times):
+            latest.extend(job.errors(time))
+        if not latest:
             return {"estimates": 0.0}
-        errors = np.fromiter(self._errors, np.float64)
+        errors = np.fromiter(latest, np.float64)
         return {
             "estimates": float(len(errors)),
             "estimate_error_p50": float(np.quantile(errors, 0.5)),
             "estimate_error_p90": float(np.quantile(errors, 0.9)),
         }
+
+
+def _ended(
+    open_jobs: dict[int, _OpenJob], tasks: TaskArray, times: NDArray[np.int64]
+) -> Iterator[tuple[_OpenJob, int]]:
+    """The job and the time of each ended task that belongs to an open job; counts it as ended there."""
+    for number, time in zip(jobs_of(tasks).tolist(), times.tolist(), strict=True):
+        job = open_jobs.get(number)
+        if job is None:
+            continue
+        yield job, time
+        if job.left > 1:
+            open_jobs[number] = job._replace(left=job.left - 1)
+        else:
+            del open_jobs[number]
