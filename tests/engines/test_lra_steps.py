@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from msgspec import structs
 from serial_attempts import cell_of, only, take, tasks_of
 
@@ -274,6 +275,27 @@ def test_a_move_must_not_join_those_for_whom_a_constraint_is_broken_already() ->
         move = Claims(tasks_of(0, index), where, shapes, cell.versions(where))
         assert hard_rows(memory, cell, move, np.zeros(1, np.int32)).tolist() == allowed
         assert list(memory.own_containers()) == own
+
+
+def test_an_assumed_answer_is_forgotten_even_if_judging_it_fails() -> None:
+    """A container of before moves from m0 to m1, and a new one starts on m0."""
+    cell = cell_of(8, 8)
+    apart = parse_constraint("w -> {w, 0, 0} in machine")
+    assert cell.commit(Transaction("s", tagged(cell, 0, "w", 0))).all_accepted
+    memory = Memory(cell, "s", (apart,))
+    request = np.array([1_000, GIB], np.int64)
+    kinds = [
+        ContainerKind(0, frozenset("w"), request, 1),
+        ContainerKind(1, frozenset("w"), request, 1, origin=0),
+    ]
+    problem = memory.ledger.problem(cell.free(), cell.capacity(), kinds)
+    rows, where = np.array([0, 1], np.int32), np.array([0, 1], np.int32)
+    worth = appraise(problem, Objective(), rows, where)
+    answer = PlacementAnswer(rows, where, worth, "by hand")
+    before = violated(memory, problem, answer)
+    with pytest.raises(ZeroDivisionError), memory.running(problem, answer):
+        _ = 1 // 0
+    assert violated(memory, problem, answer) == before
 
 
 def test_violations_of_before_are_not_told_as_added() -> None:

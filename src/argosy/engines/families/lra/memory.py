@@ -98,12 +98,14 @@ class Memory:
         for each in problem.kinds:
             if each.origin >= 0:
                 self.ledger.stop(each.tags, each.origin)
-        yield
-        for each in problem.kinds:
-            if each.origin >= 0:
-                self.ledger.start(each.tags, each.origin)
-        for kind, machine in rows:
-            self.ledger.stop(problem.kinds[kind].tags, machine)
+        try:
+            yield
+        finally:
+            for each in problem.kinds:
+                if each.origin >= 0:
+                    self.ledger.start(each.tags, each.origin)
+            for kind, machine in rows:
+                self.ledger.stop(problem.kinds[kind].tags, machine)
 
     @contextmanager
     def assumed(self, claims: Claims | None, view: View) -> Iterator[None]:
