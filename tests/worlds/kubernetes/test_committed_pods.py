@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from recorded_pod_world import RecordedPodWorld
 from test_pod_cluster import node, on_node
 
@@ -126,3 +127,12 @@ def test_services_start_again_and_time_limits_hold() -> None:
     assert batch["spec"]["restartPolicy"] == "Never"
     assert batch["spec"]["activeDeadlineSeconds"] == 90
     assert batch["metadata"]["annotations"]["argosy.dev/estimate"] == "5000000us"
+
+
+@pytest.mark.parametrize(
+    ("timeout", "seconds"), [(1, 1), (1_000_000, 1), (1_900_000, 2), (2_000_001, 3)]
+)
+def test_no_task_is_ended_before_its_time_limit(timeout: int, seconds: int) -> None:
+    """Kubernetes counts whole seconds."""
+    limited = job(execution=Execution(command=("x",), timeout=timeout))
+    assert pod_of_job(limited, "argosy")["spec"]["activeDeadlineSeconds"] == seconds

@@ -62,7 +62,8 @@ def pod_of_job(job: Job, scheduler: str) -> dict[str, Any]:
         "containers": [container],
     }
     if execution.timeout:
-        spec["activeDeadlineSeconds"] = max(1, execution.timeout // 1_000_000)
+        # Whole seconds, and never fewer than the job may take.
+        spec["activeDeadlineSeconds"] = -(-execution.timeout // 1_000_000)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
