@@ -16,7 +16,7 @@ from argosy.cell import View
 from argosy.engines.api import Context, Settings
 from argosy.engines.kube import Kube, KubeSettings
 from argosy.engines.kube.engine import looks_at
-from argosy.engines.kube.queues import Batch, ReadyQueue, TaskKind
+from argosy.engines.kube.queues import Batch, QueuedPod, ReadyQueue, TaskKind
 from argosy.engines.kube.room import Room
 from argosy.engines.omega import Omega
 from argosy.host.records import (
@@ -30,6 +30,7 @@ from argosy.host.records import (
 from argosy.model.explanations import Explanation, Why
 from argosy.model.jobs import job_of
 from argosy.model.machines import Machine
+from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
     CellSpec,
@@ -38,6 +39,7 @@ from argosy.model.scenario import (
     MachineCrash,
     MachineResize,
     Network,
+    Scenario,
     SchedulerLimits,
     Takes,
 )
@@ -46,7 +48,16 @@ from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
 
 
-class OneByOne(Kube):
+class ChanceByAttempt(Kube):
+    """Which of several equally good machines a task gets depends on the task and the time alone, not on
+    how many searches there were before."""
+
+    def _choose(self, pod: QueuedPod, view: View, now: int) -> bool:
+        self._context = structs.replace(self._context, random=Random(pod.task ^ now))
+        return super()._choose(pod, view, now)
+
+
+class OneByOne(ChanceByAttempt):
     """The same scheduler, which makes and looks at every single attempt."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -275,56 +286,38 @@ _JOBS = st.lists(
 )
 
 
-@settings(max_examples=30)
-# Another scheduler's task ends while none of the others fits.
-@example(
-    drawn=[(7, 500, 10.0, 0.0, 2), (11, 3_000, 10.0, 0.0, 0), (1, 3_000, 61.0, 33.3001, 2)],
-    retry=30 * SECOND,
-    looks=1,
-    preempt=True,
-    with_another=True,
-    with_faults=True,
-    order="ready",
-)
-@example(
-    drawn=[(7, 500, 10.0, 0.0, 2), (11, 3_000, 10.0, 0.0, 0), (1, 3_000, 61.0, 33.3001, 2)],
-    retry=30 * SECOND,
-    looks=1,
-    preempt=True,
-    with_another=True,
-    with_faults=True,
-    order="created",
-)
-@given(
-    _JOBS,
-    st.sampled_from([0, 7_000, SECOND, 30 * SECOND]),
-    st.sampled_from([0, 1]),
-    st.booleans(),
-    st.booleans(),
-    st.booleans(),
-    st.sampled_from(["ready", "created"]),
-)
-def test_attempts_that_are_passed_over_leave_what_they_would_have_left(
+_WITH_ANOTHER = {
+    "drawn": [(7, 500, 10.0, 0.0, 2), (11, 3_000, 10.0, 0.0, 0), (1, 3_000, 61.0, 33.3001, 2)],
+    "retry": 30 * SECOND,
+    "looks": 1,
+    "preempt": True,
+    "with_another": True,
+    "with_faults": True,
+}
+_FULL_CELLS = {
+    "drawn": _JOBS,
+    "retry": st.sampled_from([0, 7_000, SECOND, 30 * SECOND]),
+    "looks": st.sampled_from([0, 1]),
+    "preempt": st.booleans(),
+    "with_another": st.booleans(),
+    "with_faults": st.booleans(),
+    "order": st.sampled_from(["ready", "created"]),
+}
+
+
+def _full_cell(
+    machines: CellSpec,
     drawn: list[tuple[int, int, float, float, int]],
-    retry: int,
-    looks: int,
-    preempt: bool,
     with_another: bool,
     with_faults: bool,
-    order: str,
-) -> None:
+    **told: Any,
+) -> Scenario:
     jobs = [
         job(f"j{i}", n, cpu=cpu, seconds=seconds, submit=at, precedence=rank, kind=kind)
         for i, (n, cpu, seconds, at, rank) in enumerate(drawn)
         for kind in ["other" if with_another and i % 3 == 2 else "batch"]
     ]
-    told: dict[str, Any] = {
-        "retry": retry,
-        "looks": looks,
-        "preempt": preempt,
-        "attempts": 60,
-        "order": order,
-    }
+    told["attempts"] = 60
     fleet = [FleetEntry(name="s", engine="kube", takes=Takes(kinds=("batch",)), settings=told)]
     if with_another:
         fleet.append(FleetEntry(name="o", engine="omega", takes=Takes(kinds=("other",))))
@@ -332,21 +325,73 @@ def test_attempts_that_are_passed_over_leave_what_they_would_have_left(
         MachineCrash(at=3_000_300, machine="m0", down=4 * SECOND),
         MachineResize(at=9_000_300, machine="m1", capacity=Resources(3_100, 17 * GIB)),
     )
-    spec = scenario(
+    return scenario(
         "kube",
         jobs,
         fleet=tuple(fleet),
         network=AT_ONCE,
-        # No two machines are ever equally good: chance decides nothing.
-        cell=CellSpec(
-            machines=(
-                Machine("m0", Resources(1_000, 16 * GIB)),
-                Machine("m1", Resources(1_100, 17 * GIB)),
-            )
-        ),
+        cell=machines,
         faults=faults if with_faults else (),
     )
-    passed_over, made = (ConformanceRun(engine, spec, [Omega]) for engine in (Kube, OneByOne))
+
+
+@settings(max_examples=30)
+# Another scheduler's task ends while none of the others fits.
+@example(**_WITH_ANOTHER, order="ready")
+@example(**_WITH_ANOTHER, order="created")
+# Preemption takes one task on either machine.
+@example(
+    drawn=[
+        (11, 500, 2.5, 1.0007, 0),
+        (12, 3_000, 61.0, 0.0053, 0),
+        (5, 1_000, 2.5, 33.3001, 2),
+        (7, 1_000, 10.0, 33.3001, 0),
+        (2, 3_000, 2.5, 0.0053, 0),
+        (1, 500, 2.5, 33.3001, 0),
+        (7, 500, 10.0, 0.0, 2),
+        (7, 500, 0.004, 33.3001, 0),
+    ],
+    retry=30 * SECOND,
+    looks=0,
+    preempt=True,
+    with_another=False,
+    with_faults=True,
+    order="ready",
+)
+@given(**_FULL_CELLS)
+def test_attempts_that_are_passed_over_leave_what_they_would_have_left(**drawn: Any) -> None:
+    machines = (
+        Machine("m0", Resources(1_000, 16 * GIB)),
+        Machine("m1", Resources(1_100, 17 * GIB)),
+    )
+    spec = _full_cell(CellSpec(machines=machines), **drawn)
+    passed_over, made = (
+        ConformanceRun(engine, spec, [Omega]) for engine in (ChanceByAttempt, OneByOne)
+    )
+    assert _what_happened(passed_over) == _what_happened(made)
+
+
+@settings(max_examples=30)
+@example(**_WITH_ANOTHER, order="ready")
+# Twelve tasks for three equal machines, again and again for longer than an explanation holds.
+@example(
+    drawn=[(12, 1_000, 10.0, 0.0053, 0)],
+    retry=SECOND,
+    looks=0,
+    preempt=True,
+    with_another=True,
+    with_faults=False,
+    order="ready",
+)
+@given(**_FULL_CELLS)
+def test_passing_over_attempts_does_not_change_which_of_equal_machines_a_task_gets(
+    **drawn: Any,
+) -> None:
+    equal = cell(3, cpu=1_000)
+    passed_over, made = (
+        ConformanceRun(Kube, _full_cell(equal, **drawn, skip_hopeless_attempts=is_on), [Omega])
+        for is_on in (True, False)
+    )
     assert _what_happened(passed_over) == _what_happened(made)
 
 

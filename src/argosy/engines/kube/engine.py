@@ -107,6 +107,9 @@ class Kube:
         self._t_vain = settings.t_task + settings.t_failed
         self._vain = VainAttempts(self._ready, self._waiting, self._t_vain, settings.retry)
         self._room = Room(preempts=settings.preempt)
+        #: For searches that only explain anew why there is no room. Attempts that are skipped make none,
+        #: so these must not influence which of several equally good machines a later task gets.
+        self._idle_random = context.random.child("in vain")
         #: The current task and what was found for it; the claims are kept until the cell answers.
         self._pod: QueuedPod | None = None
         self._claims: Claims | None = None
@@ -220,14 +223,15 @@ class Kube:
         """Whether there is a machine."""
         kind = pod.kind
         looks = self._in_turn(view)
-        known = self._room.why_none(kind, view, now)
-        if known is not None:
-            self._explanation = known
+        lack = self._room.look_again(kind, view)
+        if lack is not None and lack.is_recent(now):
+            self._explanation = lack.explanation
             return False
+        random = self._context.random if lack is None else self._idle_random
         if looks is not None and not kind.requires and not kind.wishes:
             # Most tasks find a machine among those whose turn it is.
             turn = _window(*looks)
-            found = view.find(kind.shape, 1, self._rule, self._context.random, within=turn)
+            found = view.find(kind.shape, 1, self._rule, random, within=turn)
             if len(found.machines):
                 self._explanation = found.explanation(self._settings.score)
                 self._claims = claims_of(one(pod.task), kind.shape, found)
@@ -238,7 +242,7 @@ class Kube:
             one(pod.task),
             kind.shape,
             self._rule,
-            self._context.random,
+            random,
             requires=kind.requires,
             prefer=_prefer(kind, looks, view),
             preempt_below=kind.precedence if self._may_preempt(kind) else None,

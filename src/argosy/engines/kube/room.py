@@ -24,6 +24,9 @@ class Lack:
         self.change = change
         self.at = at
 
+    def is_recent(self, now: int) -> bool:
+        return now - self.at <= _LATELY
+
 
 class Room:
     """Remembers which tasks found no room, for as long as they would find none on any machine that has
@@ -55,7 +58,7 @@ class Room:
         for shape in shapes:
             self._book(shape, -1, view)
         for kind in [*self._lacking]:
-            self._look_again(kind, view)
+            self.look_again(kind, view)
 
     def changed(self) -> None:
         """There may be more room: forgets everything."""
@@ -69,17 +72,13 @@ class Room:
     def found_none(self, kind: TaskKind, explanation: Explanation, view: View, now: int) -> None:
         self._lacking[kind] = Lack(explanation, view.last_change, now)
 
-    def why_none(self, kind: TaskKind, view: View, now: int) -> Explanation | None:
-        """Why a task of this kind finds no room, if that is known and has been seen lately."""
-        lack = self._look_again(kind, view)
-        return None if lack is None or now - lack.at > _LATELY else lack.explanation
-
     def why_none_before(self, kind: TaskKind) -> Explanation:
         """Why a task of this kind, which found no room, has found none until the last look."""
         return self._lacking[kind].explanation
 
-    def _look_again(self, kind: TaskKind, view: View) -> Lack | None:
-        """What the kind still lacks on the machines that have changed since the last look."""
+    def look_again(self, kind: TaskKind, view: View) -> Lack | None:
+        """What the kind still lacks on the machines that have changed since the last look. None if a
+        task of the kind may find room."""
         lack = self._lacking.get(kind)
         if lack is None:
             return None
@@ -103,7 +102,7 @@ class Room:
             self._wanting.keys() <= self._lacking.keys()
             and self.is_own(view)
             # Others may have left since the last look.
-            and all(self._look_again(kind, view) is not None for kind in self._wanting)
+            and all(self.look_again(kind, view) is not None for kind in self._wanting)
         )
 
     def _book(self, shape: int, sign: int, view: View) -> None:
