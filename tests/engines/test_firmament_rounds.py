@@ -23,11 +23,12 @@ from argosy.engines.firmament import Firmament, FirmamentSettings
 from argosy.host.records import ExplainedRecord, PlacedRecord, ReleasedRecord
 from argosy.host.runtime import build_cell
 from argosy.host.setup import HostSetup
-from argosy.model.effects import Commit, Deliberate, Effect
+from argosy.model.effects import Commit, Deliberate, Effect, Think
 from argosy.model.events import (
     Committed,
     Deliberated,
     Event,
+    JobCancelled,
     JobSubmitted,
     MachineJoined,
     TasksLost,
@@ -37,7 +38,7 @@ from argosy.model.jobs import Job, index_of, job_of, task_number
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.tasks import first_tasks
+from argosy.model.tasks import first_tasks, jobs_of
 from argosy.model.transactions import OPERATOR, AddMachine, DrainMachine, Transaction
 from argosy.model.truth import SimulatedJob
 from argosy.solvers.flow import FlowNetwork
@@ -420,6 +421,28 @@ def test_news_of_a_loss_is_stale_once_the_task_runs_elsewhere() -> None:
     assert again is not None
     assert again.transaction.claims is not None
     assert again.transaction.claims.tasks.tolist() == claims.tasks.tolist()
+
+
+def test_a_round_does_not_speak_of_new_jobs_that_are_gone_when_it_begins() -> None:
+    rounds = Rounds(2)
+    placing = rounds.decide(rounds.begin(submitted(job("runs", 1), 0)))
+    assert placing is not None
+    # All of this comes while the first round is under way: of four new jobs, two are cancelled,
+    # among them the first, and of one a part is.
+    made = {number: job(f"j{number}", 2) for number in (1, 2, 3, 4)}
+    for number, each in made.items():
+        assert not rounds.engine.handle(submitted(each, number), rounds.cell, 0)
+    for number, count in ((1, 2), (3, 2), (4, 1)):
+        gone = JobCancelled(made[number].job, number, first_tasks(number, count))
+        assert not rounds.engine.handle(gone, rounds.cell, 0)
+    asked, *others = rounds.commit(placing)
+    assert isinstance(asked, Deliberate)
+    assert asked.job == 2
+    assert others == [Think(0, -1, 4)]
+    placed = rounds.decide(asked)
+    assert placed is not None
+    assert placed.transaction.claims is not None
+    assert sorted(set(jobs_of(placed.transaction.claims.tasks).tolist())) == [2, 4]
 
 
 def test_a_task_whose_release_was_refused_is_not_placed_again() -> None:

@@ -276,7 +276,7 @@ class FlowScheduler:
         return (WakeMe(more_at, _BUDGET),)
 
     def _take_inbox(self, view: View, now: int) -> list[int]:
-        """Applies all events to the graph; returns the numbers of new jobs."""
+        """Applies all events to the graph; returns the numbers of new jobs that are still wanted."""
         graph, inbox, new = self.graph, self._inbox, []
         self._inbox, self._looked_at = [], 0
         finished = [event.tasks for event in inbox if isinstance(event, TaskFinished)]
@@ -303,8 +303,10 @@ class FlowScheduler:
                     graph.drop(withdrawn(event))
                     if (more := added(event)) is not None:
                         submissions.append((more.job, more.number, more.tasks))
-        graph.add([each for each in submissions if len(each[2])], view, now)
-        return new
+        submissions = [each for each in submissions if len(each[2])]
+        graph.add(submissions, view, now)
+        wanted = {number for _, number, _ in submissions}
+        return [number for number in new if number in wanted]
 
     def _decided(self, view: View, now: int) -> Sequence[Effect]:
         graph = self.graph
