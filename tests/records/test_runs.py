@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -151,6 +152,29 @@ def test_a_log_of_everything_holds_messages_and_timers(tmp_path: Path) -> None:
         execute(scenario(engine, jobs, **options), tmp_path / engine)
         whats |= {type(record) for record in open_run(tmp_path / engine).journal.records()}
     assert {records.SentRecord, records.TimerRecord} <= whats
+
+
+@pytest.mark.parametrize("gossip", ["job", "task"])
+def test_a_log_of_everything_holds_every_message_that_is_counted(
+    gossip: str, tmp_path: Path
+) -> None:
+    spec = scenario(
+        "murmuration",
+        [job("a", 6), job("b", 3)],
+        replicas=4,
+        settings={"gossip": gossip},
+        output=Output(log="everything"),
+    )
+    summary = execute(spec, tmp_path / "run")
+    sent: Counter[str] = Counter(
+        record.scheduler
+        for record in open_run(tmp_path / "run").journal.records()
+        if isinstance(record, records.SentRecord)
+    )
+    assert sent.total() > 0
+    assert {each.name: sent[each.name] for each in summary.schedulers} == {
+        each.name: each.messages_sent for each in summary.schedulers
+    }
 
 
 def test_a_story_goes_from_submission_to_the_end(tmp_path: Path) -> None:

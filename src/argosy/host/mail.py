@@ -63,9 +63,9 @@ class Mail:
             self._receivers[names] = receivers
         if self._decisions.has_details:
             for name in peers:
-                self._decisions.detail(
-                    records.SentRecord(now, scheduler.name, name, WaitUpdate.__name__)
-                )
+                record = records.SentRecord(now, scheduler.name, name, WaitUpdate.__name__)
+                for _ in range(each):
+                    self._decisions.detail(record)
         hop = self._links.plain_hop
         if hop >= 0:
             self._links.counts["sent"] += messages
