@@ -93,7 +93,7 @@ class _LineCheck:
             yield Contradiction(f"job {excerpt(job)}", "one that was submitted")
         for given in (job, number):
             if isinstance(given, int) and not 0 <= given < self._count:
-                yield Contradiction(f"job number {given}", f"below {self._count}")
+                yield Contradiction(f"job number {given}", _numbers(self._count, "submitted"))
 
     def _about_tasks(self, record: Any) -> Iterator[Contradiction]:
         indices = getattr(record, "indices", [])
@@ -113,4 +113,11 @@ class _LineCheck:
     def _no_machines(self, machines: list[int]) -> Iterator[Contradiction]:
         for machine in machines:
             if not 0 <= machine < self._machines:
-                yield Contradiction(f"machine {machine}", f"a number below {self._machines}")
+                yield Contradiction(f"machine {machine}", _numbers(self._machines, "added"))
+
+
+def _numbers(count: int, how: str) -> str:
+    """The numbers of that many things, which were added or submitted."""
+    if not count:
+        return f"one that was {how}"
+    return "0" if count == 1 else f"0 to {count - 1}"
