@@ -12,8 +12,8 @@ MS: Final = 1_000
 SECOND: Final = 1_000_000
 #: The kinds of jobs that are drawn.
 KINDS: Final = ("batch", "service", "query")
-#: The last job is submitted by then.
-LAST_SUBMIT: Final = 60 * SECOND
+#: The last burst of jobs begins by then. A job comes at most a second after its burst.
+_LAST_BURST: Final = 60 * SECOND
 _TAGS: Final = ("web", "db", "cache")
 _PARTS: Final = (16, 8, 8, 4, 4, 2, 1)
 
@@ -21,7 +21,7 @@ _PARTS: Final = (16, 8, 8, 4, 4, 2, 1)
 def draw_jobs(dice: Dice, cell: DrawnCell, kinds: Sequence[str]) -> list[dict[str, Any]]:
     count = dice.one_of((1, 2, 4, 8, 12, 20))
     # Jobs that come together compete.
-    bursts = [dice.among(0, LAST_SUBMIT // SECOND) * SECOND for _ in range(dice.among(1, 5))]
+    bursts = [dice.among(0, _LAST_BURST // SECOND) * SECOND for _ in range(dice.among(1, 5))]
     return [_job(dice.part(f"job {n}"), f"j{n}", cell, kinds, bursts) for n in range(count)]
 
 
