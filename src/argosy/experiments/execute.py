@@ -115,7 +115,8 @@ def execute_in_memory(
     stream = None if scenario.output.log == "none" else io.BytesIO()
     run = _simulate(scenario, _ready_engines(scenario, also), _journal(scenario, stream), progress)
     journal = None if stream is None else stream.getvalue()
-    return RunInMemory(scenario, run.summary, journal, run.tasks, run.jobs)
+    jobs = {name: column.copy() for name, column in run.jobs.items()}
+    return RunInMemory(scenario, run.summary, journal, run.tasks, jobs)
 
 
 def _ready_engines(
@@ -156,6 +157,6 @@ def _simulate(
             journal.add_to_digest(column.astype(column.dtype.newbyteorder("<")).tobytes())
         digest = journal.digest()
     summary = summarise(world, digest, watch)
-    # After the summary, which has columns of its own: there may be very many jobs.
-    jobs: Columns = dict(zip(JOB_COLUMNS, world.host.board.job_columns(), strict=True))
+    # Lent, because there may be very many jobs: as long as they are kept, so is the world's board.
+    jobs: Columns = dict(zip(JOB_COLUMNS, world.host.board.lend_job_columns(), strict=True))
     return FinishedRun(summary, tasks, jobs)
