@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -75,7 +75,7 @@ def _plain(value: Any, kind: Any) -> Any:
         return _without_defaults(value)
     if _is_time(kind):
         return f"{value}us"
-    inside = [each for each in get_args(kind) if each is not type(None)]
+    inside = _inside(kind)
     if isinstance(value, Mapping):
         item = inside[1] if len(inside) > 1 else Any
         return {key: _plain(each, item) for key, each in value.items()}
@@ -83,6 +83,17 @@ def _plain(value: Any, kind: Any) -> Any:
         item = inside[0] if inside else Any
         return [_plain(each, item) for each in value]
     return value
+
+
+def _inside(kind: Any) -> tuple[Any, ...]:
+    """What a type of containers says about their contents, whether annotated, optional or neither."""
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _inside(inside[0])
+    if origin in (Union, UnionType):
+        options = [each for each in inside if each is not NoneType]
+        return _inside(options[0]) if len(options) == 1 else ()
+    return inside
 
 
 def _is_time(kind: Any) -> bool:

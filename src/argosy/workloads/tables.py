@@ -84,8 +84,8 @@ class Converter:
 
     def convert(self, value: Any, kind: Any, path: TablePath = ()) -> Any:
         """`value` as `kind`; raises `Misfit`."""
-        origin, described = get_origin(kind), ""
-        if origin is Annotated:
+        bare, described = kind, ""
+        if get_origin(kind) is Annotated:
             metadata = kind.__metadata__
             if Micros in get_args(kind):
                 return self._time(value, metadata, path)
@@ -95,28 +95,27 @@ class Converter:
                 (m.description for m in metadata if isinstance(m, msgspec.Meta) and m.description),
                 "",
             )
-            origin = get_origin(get_args(kind)[0])
+            bare = get_args(kind)[0]
+        origin, inside = get_origin(bare), get_args(bare)
         if kind in (Micros, Resources, Constraint):
             return self._text(value, kind, path)
         if _struct_of(kind) is not None:
             return self._struct(value, kind, path)
         if origin in (Union, UnionType):
-            whole = get_args(kind)[0] if get_origin(kind) is Annotated else kind
-            return self._union(value, get_args(whole), path)
+            return self._union(value, inside, path)
         if origin is tuple:
-            return self._items(value, get_args(kind)[0], path)
+            return self._items(value, inside[0], path)
         if origin is dict:
             if not isinstance(value, Mapping):
                 self.refuse(f"{shown(value)} is not a table", path, "a table")
-            inside = get_args(kind)[1]
-            return {key: self.convert(item, inside, (*path, key)) for key, item in value.items()}
+            return {key: self.convert(item, inside[1], (*path, key)) for key, item in value.items()}
         if origin is Literal:
-            if value not in (known := get_args(kind)):
+            if value not in inside:
                 raise Misfit(
                     self.form_error(
                         f"unknown value {shown(value)}",
-                        expected="one of " + ", ".join(map(str, known)),
-                        hint=did_you_mean(str(value), map(str, known)),
+                        expected="one of " + ", ".join(map(str, inside)),
+                        hint=did_you_mean(str(value), map(str, inside)),
                     ),
                     path,
                 )
