@@ -38,6 +38,7 @@ from argosy.model.resources import Resources
 from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, RelabelMachine, Transaction
 from argosy.model.truth import SimulatedJob
+from argosy.model.units import LARGEST
 from argosy.testing.builders import GIB, SECOND, job, machines, scenario
 from argosy.testing.conformance import ConformanceRun
 from argosy.worlds.sim import SimulatedWorld
@@ -497,22 +498,30 @@ class Scraped(Murmuration):
         return super().handle(event, view, now)
 
 
-@pytest.mark.parametrize("gossip", [{}, {"t_update": 2_000}, {"update_delay": 2 * SECOND}])
+@pytest.mark.parametrize(
+    "gossip",
+    [{}, {"t_update": 2_000}, {"update_delay": 2 * SECOND}, {"as_published": True}],
+)
 def test_asking_for_figures_changes_no_decision(gossip: dict[str, int]) -> None:
     jobs = [
         job(f"{'slow' if i % 4 == 0 else 'fast'}-{i}", 4, cpu=4_000, seconds=7 if i % 4 == 0 else 2,
             submit=i / 4)
         for i in range(60)
     ]  # fmt: skip
-    told = {"estimates": "learnt", **gossip}
-    spec = scenario("murmuration", jobs, replicas=2, settings=told)
+    settings = {"estimates": "learnt", **gossip}
+    spec = scenario("murmuration", jobs, replicas=2, settings=settings)
     asked, left_alone = (ConformanceRun(engine, spec) for engine in (Scraped, Murmuration))
     assert asked.digest == left_alone.digest
     for one, other in zip(
         asked.world.host.schedulers, left_alone.world.host.schedulers, strict=True
     ):
-        assert one.figures() == other.figures()
-        assert one.figures()["estimates"] > 0
+        told = one.figures()
+        assert told == other.figures()
+        assert told["estimates"] > 0
+        # They include what has been reported but is not due yet.
+        assert isinstance(one.engine, Scraped)
+        one.engine._view.settle(LARGEST)
+        assert one.figures() == told
 
 
 def test_learnt_estimates_come_close_to_given_ones_and_report_their_error() -> None:
