@@ -124,6 +124,17 @@ def test_a_sample_says_what_became_of_every_machine_drawn() -> None:
     assert few.drawn == 3
 
 
+def test_a_sampler_that_needs_several_rounds_looks_at_no_more_machines_than_it_may() -> None:
+    cell = cell_of(4, 4, 4, 4, 4)
+    sampler = Sampler(a_cache(cell), cell, Random(1))
+    asked = Sample(Resources(2_000, GIB), 0, 1, {"disk": "ssd"}, "", {}, None)
+    # Two at a time, of which none will do.
+    pipeline = SamplingPipeline(share=0.4, filters=("ResourcesFit",))
+    for most, expected in ((3, 3), (4, 4), (0, 5)):
+        drawn = sampler.sample(asked, pipeline, 0, most=most, is_cut_off=False)
+        assert (len(drawn.machines), drawn.drawn) == (0, expected)
+
+
 def requirements(cpu: int) -> Requirements:
     return Requirements(Resources(cpu, GIB))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pytest
 from command_line import Call
 from msgspec import structs
 
+from argosy.api.sockets import SOCKET
 from argosy.cli import server_start, up
 from argosy.model.resources import Resources
 from argosy.service import scheduling, server
@@ -381,6 +383,12 @@ class TestDetaching:
 
     def test_a_server_that_does_not_listen_does_not_answer(self, tmp_path: Path) -> None:
         assert not server_start._answers(tmp_path)
+        # Nor does one of which nothing but the socket is left.
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as left_behind:
+            left_behind.bind(str(tmp_path / SOCKET))
+            assert not server_start._answers(tmp_path)
+            left_behind.listen()
+            assert server_start._answers(tmp_path)
 
 
 def test_options_of_servers_have_one_meaning(served: list[ServerOptions], argosy: Call) -> None:

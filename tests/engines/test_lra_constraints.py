@@ -89,6 +89,15 @@ def test_hard_constraints_of_running_applications_bind_tasks(engine: str) -> Non
     assert trial.counts[RUNNING] == 8
 
 
+@pytest.mark.parametrize(("gang", "running"), [(True, 0), (False, 4)])
+def test_only_a_gang_of_tasks_under_constraints_is_placed_as_a_whole_or_not(
+    gang: bool, running: int
+) -> None:
+    apart = "bt -> {bt, 0, 0} in machine hard"
+    trial = run("medea", [tasks("bt", 6, apart, tags=("bt",), gang=gang)])
+    assert trial.counts[RUNNING] == running
+
+
 def test_tasks_without_room_under_the_constraints_of_others_are_told_whose() -> None:
     jobs = [services("svc", 4, "svc -> {bt, 0, 0} in machine hard", tags=("svc",), cpu=3_000)]
     jobs.append(tasks("bt", 1, tags=("bt",), submit=30))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from serial_attempts import cell_of, end, only, submit, take, tasks_of
 
 from argosy.agents.committing import refused
@@ -91,6 +92,13 @@ def test_a_commit_of_several_groups_has_no_single_explanation() -> None:
         thinking = only(submit(engine, cell, simulated_job("a", *groups[:count]).job, 0), Think)
         commit = only(decide(engine, cell, thinking), Commit)
         assert (commit.explanation is None) == (count == 2)
+
+
+@pytest.mark.parametrize("preempts", [True, False])
+def test_only_a_job_that_preempts_is_committed_with_the_right_to(preempts: bool) -> None:
+    engine, cell = an_omega(preempt=True), cell_of(1)
+    thinking = only(submit(engine, cell, job("a", preempts=preempts).job, 0), Think)
+    assert only(decide(engine, cell, thinking), Commit).transaction.preempt is preempts
 
 
 def test_a_decision_that_is_no_longer_the_current_one_is_not_committed_twice() -> None:

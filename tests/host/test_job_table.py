@@ -8,7 +8,8 @@ import pytest
 
 from argosy.host.job_table import MOST_DEMANDS, OTHER_DEMAND, JobTable, demand_of
 from argosy.model.jobs import Job
-from argosy.testing.builders import job
+from argosy.model.resources import Resources
+from argosy.testing.builders import GIB, job
 
 
 def _table(*jobs: Job) -> JobTable:
@@ -59,6 +60,7 @@ def test_precedences_and_demands_of_forgotten_jobs_are_kept() -> None:
         job("gang", 3, gang=True).job,
         job("fussy", requires={"disk": "ssd"}).job,
         job("large", cpu=2_000).job,
+        job("devices", request=Resources(1_000, GIB, {"gpu": 1})).job,
     ]
     # More than room is made for at once.
     table = _table(*jobs * 300)
@@ -66,7 +68,7 @@ def test_precedences_and_demands_of_forgotten_jobs_are_kept() -> None:
     assert table.precedences.tolist() == [each.precedence for each in jobs] * 300
     known = [*table.demand_codes]
     assert [known[code] for code in table.demands] == [demand_of(each) for each in jobs] * 300
-    assert len(known) == 4
+    assert len(known) == 5
 
 
 def test_only_so_many_demands_are_kept() -> None:

@@ -16,6 +16,7 @@ from argosy.host.deliberation import _checked
 from argosy.host.job_control import _group
 from argosy.host.job_table import JobTable
 from argosy.host.mail import Mail
+from argosy.host.remote_desks import RemoteDesks, RemoteSample
 from argosy.host.standstill import StandstillGuard
 from argosy.host.tries import Tries
 from argosy.host.whereabouts import JobWhereabouts
@@ -355,3 +356,27 @@ def test_a_task_belongs_to_the_group_that_its_index_is_in() -> None:
     first, second = TaskGroup(2, Resources(1, 1)), TaskGroup(1, Resources(2, 2), retries=3)
     made = Job("a", (first, second))
     assert [_group(made, index) for index in range(4)] == [first, first, second, None]
+
+
+@pytest.mark.parametrize(("crashes", "heard"), [(0, [7]), (1, [])])
+def test_an_agents_answer_is_for_the_scheduler_as_it_was_when_it_asked(
+    crashes: int, heard: list[int]
+) -> None:
+    posted: list[int] = []
+    host: Any = SimpleNamespace(
+        setup=SimpleNamespace(clusters=()),
+        runtime=SimpleNamespace(now=5),
+        decisions=SimpleNamespace(input=lambda record: None),
+        view=SimpleNamespace(versions=lambda machines: machines.astype(np.uint32)),
+        post=lambda now, scheduler, event: posted.append(event.token),
+    )
+    agents: Any = SimpleNamespace(sample=lambda scheduler, effect: None)
+    effects: Any = None
+    scheduler: Any = SimpleNamespace(name="s", epoch=0)
+    desks = RemoteDesks(effects, host, agents)
+    desks.sample(scheduler, Sample(ROOM, 1, 7, cluster="north"), 0)
+    scheduler.epoch += crashes
+    # What is answered twice is heard once.
+    for _ in range(2):
+        desks.sampled(scheduler, 7, RemoteSample(machines=[0], drawn=1))
+    assert posted == heard

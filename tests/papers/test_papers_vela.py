@@ -219,3 +219,17 @@ def test_claims_of_table_3(queue: int, loss: float, holds: bool) -> None:
     assert told["vela-t3-none-rescheduled-lowest"]
     assert told["vela-t3-queue-133-lowest"] is holds
     assert told["vela-t3-loss-133-lowest"] is holds
+
+
+@pytest.mark.parametrize(
+    ("informed", "blind", "holds"), [(0.03, 0.3, True), (0.0, 0.0, False), (0.04, 0.3, False)]
+)
+def test_informed_sampling_is_better_only_if_jobs_fail_without(
+    informed: float, blind: float, holds: bool
+) -> None:
+    drawn = {"machines drawn": 2.0, "machines eligible": 1.0}
+    cases: list[tuple[dict[str, int | str], dict[str, float]]] = [
+        ({"asks": "informed"}, {"failed": informed, **drawn}),
+        ({"asks": "uninformed"}, {"failed": blind, **drawn}),
+    ]
+    assert judged("sampling", cases)["vela-sampling-informed"] is holds

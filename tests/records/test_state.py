@@ -195,6 +195,22 @@ def test_tasks_fail_are_tried_again_and_are_cancelled() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("placed", "again", "first"),
+    [([0, 1], [1], 1), ([0, 2], [2], 1), ([1, 2], [2], 0), ([0, 1, 2], [], 3)],
+)
+def test_the_first_task_that_is_pending_may_have_been_placed_before_or_not(
+    placed: list[int], again: list[int], first: int
+) -> None:
+    state = folded(
+        SubmittedRecord(0, 0, job("a", 4).job, "s-0"),
+        PlacedRecord(1, "a", placed, [0] * len(placed), "s-0"),
+        *(FailedRecord(2, index, 1, 1, "") for index in again),
+        RetriedRecord(2, "a", again, 1, ""),
+    )
+    assert state.open_tasks(TaskState.PENDING).tolist() == [first]
+
+
 def test_a_job_that_grows_has_more_pending_tasks_and_one_that_shrinks_cancelled_ones() -> None:
     submitted = SubmittedRecord(0, 0, job("a", 2).job, "s-0")
     grown = folded(submitted, ScaledRecord(1, 0, job("a", 5).job))

@@ -58,3 +58,25 @@ def test_times_in_lists_and_tables_are_written_with_their_unit_and_read_back(
     assert fleet_table(entry)["settings"] == written
     read = Converter(ScenarioError).convert(written, TimedSettings)
     assert read == make_settings(Timed, given)
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings", "written"),
+    [
+        # A default that is stated stays, and times have their unit.
+        ("yaq-d", {"retry": 1_000_000}, {"retry": "1000000us"}),
+        ("omega", {"t_job": 7, "attempts": 3}, {"t_job": "7us", "attempts": 3}),
+        (
+            "murmuration",
+            {"retry": 2_000_000, "order": "fcfs"},
+            {"retry": "2000000us", "order": "fcfs"},
+        ),
+        ("omega", {}, None),
+    ],
+)
+def test_what_an_entry_states_is_written(
+    engine: str, settings: dict[str, Any], written: dict[str, Any] | None
+) -> None:
+    table = fleet_table(FleetEntry(name="s", engine=engine, settings=settings))
+    assert table.get("settings") == written
+    assert (table["name"], table["engine"]) == ("s", engine)

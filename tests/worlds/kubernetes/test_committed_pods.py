@@ -113,6 +113,16 @@ def test_a_server_that_is_no_agent_makes_no_pods() -> None:
     assert not pods.commit(1, job(), "n0")
 
 
+def test_to_a_server_that_is_no_agent_a_pod_with_a_commit_is_like_any_other() -> None:
+    _, _, pod = committed()
+    world = RecordedPodWorld()
+    pods = world.cluster = AgentCluster(lambda: world, lambda pod: True)
+    pods.set_node(node("n0"))
+    pods.set_pod(pod)
+    pods.flush()
+    assert len(world.waiting) == 1
+
+
 def test_names_of_pods_are_valid_and_different() -> None:
     names = [pod_name(each) for each in ("A/b", "a-b", "-", "x" * 500)]
     assert len(set(names)) == 4

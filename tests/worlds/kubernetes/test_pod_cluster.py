@@ -14,7 +14,7 @@ from recorded_pod_world import RecordedPodWorld
 
 from argosy.kubernetes.objects import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from argosy.worlds.kubernetes.cluster import PodCluster
-from argosy.worlds.kubernetes.tracked import BindOrder, EvictOrder, PodState
+from argosy.worlds.kubernetes.tracked import BindOrder, EvictOrder, NominateOrder, PodState
 
 CPUS = 4
 NODES = ("n0", "n1")
@@ -133,6 +133,7 @@ def test_a_pod_that_a_budget_keeps_is_not_chosen_again_for_a_while() -> None:
     pods.flush()
     assert world.place("one.high", "n0")
     assert pods.pods["high"].state is PodState.HELD
+    assert NominateOrder(pods.pods["high"].pod, "n0") in pods.orders, "people see where it waits"
     pods.eviction_failed("low")
     assert pods.pods["high"].state is PodState.WAITING
     assert not world.place(pods.pods["high"].job, "n0")

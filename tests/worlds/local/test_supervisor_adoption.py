@@ -114,6 +114,7 @@ def test_a_directory_whose_launcher_died_too_early_is_withdrawn(directory):
     (directory / "spec").write_bytes(b"format=1\0name=early\0arg=true\0")
     adopted = SupervisedTry.adopt(directory)
     assert adopted.status().state is TryState.WITHDRAWN
+    assert [each for each, _ in sweep([adopted])] == [adopted]
     assert not adopted.stop()
 
 
