@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +13,11 @@ import pytest
 from argosy.kubernetes import kinds
 from argosy.kubernetes.objects import Node, Pod
 from argosy.kubernetes.watching import ChangeKind, ObjectChange
+from argosy.service.kubernetes import planning
 from argosy.service.kubernetes.shadow import session as module
+from argosy.service.kubernetes.shadow.engine import ShadowedEngine
 from argosy.service.kubernetes.shadow.session import REAL, ShadowRow, ShadowSession
+from argosy.worlds.kubernetes.tracked import BindOrder
 
 
 def pod(name: str, node: str = "", phase: str = "Pending", **spec: Any) -> Pod:
@@ -110,3 +115,37 @@ def test_a_pod_of_the_same_name_that_replaces_another_is_a_new_one(bench: Bench)
     bench.tell(first, second, at=2)
     row = bench.row()
     assert (bench.session.report().pods, row.waiting, row.missed) == (2, 1, 1)
+
+
+def test_a_pod_stays_where_a_shadow_bound_it_when_it_changes() -> None:
+    made = pod("a")
+    bound: list[str] = []
+    engine: Any = SimpleNamespace(
+        name="s",
+        pods=SimpleNamespace(
+            orders=deque([BindOrder(made, "n1")]), refused=set(), bound=bound.append
+        ),
+        record=SimpleNamespace(advance=lambda now: None, put=lambda pod, node, since: None),
+        _real={made.uid: made},
+        _nodes={},
+        _since=lambda uid: 0.0,
+    )
+    ShadowedEngine._pump(engine)
+    assert bound == [made.uid]
+    assert ShadowedEngine._as_if(engine, made).spec.node_name == "n1"
+
+
+def test_a_plan_is_made_when_every_pod_is_decided_on() -> None:
+    decided, asked = {"a"}, ["a", "b", "c"]
+    left = iter(asked[1:])
+
+    async def do(change: object) -> None: ...
+
+    engine: Any = SimpleNamespace(
+        cluster=SimpleNamespace(do=do),
+        record=SimpleNamespace(pods=decided),
+        reason_to_wait=lambda uid: "",
+        look_again=lambda: decided.add(next(left)),
+    )
+    asyncio.run(planning._decided(engine, asked))
+    assert decided == set(asked)

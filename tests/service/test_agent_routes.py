@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from live_bench import LiveBench, cluster, job
+from serial_attempts import cell_of
 
 from argosy.engines.registry import ENGINES
 from argosy.model.machines import Machine
+from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.transactions import OPERATOR, DrainMachine, Transaction
 from argosy.records.journal_file import JournalFile
 from argosy.records.replay import Replay
-from argosy.service.agent import AgentOptions
+from argosy.service.agent import AgentOptions, Pipelines
 
 Make = Callable[..., LiveBench]
 
@@ -370,3 +375,19 @@ def test_commits_of_one_job_with_two_keys_at_once_make_one_job(make_live: Make) 
     assert set(statuses[1:]) <= {409, 422}
     assert live.read("/v1/machines/m0")["used"] == QUARTER
     assert metric(live, "reservations") == 0
+
+
+def test_an_agent_notices_that_a_machine_takes_no_more_between_two_samples() -> None:
+    cell = cell_of(4, 4)
+    membership = SimpleNamespace(changes=0)
+    host: Any = SimpleNamespace(view=cell.view(), membership=membership, random=Random(1))
+    pipelines = Pipelines(host, AgentOptions(), "north")
+
+    def are_open() -> list[bool]:
+        known = pipelines.cache.sample(np.array([0, 1], np.int32), 0, is_cut_off=False)
+        return [free >= 0 for free in known.free[:, 0].tolist()]
+
+    assert are_open() == [True, True]
+    cell.commit(Transaction(OPERATOR, machines=(DrainMachine(0, draining=True),)))
+    membership.changes += 1
+    assert are_open() == [False, True]

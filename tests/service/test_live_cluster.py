@@ -238,6 +238,24 @@ def test_a_database_that_cannot_be_written_for_now_pauses_the_cluster(bench: Ben
     assert bench.log == ["paused: full", "going on"]
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_processes_of_a_world_that_failed_are_neither_started_nor_stopped(
+    bench: Bench, fails: bool
+) -> None:
+    bench.slices = 2
+
+    async def test() -> None:
+        cluster = LiveCluster(bench.build, bench.reporter, bench.log.append)
+        cluster._act()
+        if fails:
+            cluster._drop(EngineFault("broken"))
+        # The second slice is due.
+        await asyncio.sleep(0)
+
+    asyncio.run(test())
+    assert bench.did.count("act") == (1 if fails else 2)
+
+
 def test_a_database_that_is_lost_ends_the_cluster(bench: Bench) -> None:
     bench.troubles = [StoreError("gone", is_passing=False)]
 

@@ -12,7 +12,9 @@ from test_local_world import SECOND, LocalBench, ScriptedProcesses, sleeper
 
 from argosy.engines.registry import ENGINES
 from argosy.host import TaskState
+from argosy.host.job_state import JobState
 from argosy.host.journal import Journal
+from argosy.host.records import EnqueuedRecord, PlacedRecord, RestoredRecord, SubmittedRecord
 from argosy.host.setup import HostSetup
 from argosy.model.errors import ModelError, UnknownName
 from argosy.model.jobs import index_of, job_of
@@ -270,6 +272,20 @@ class TestMachines:
         sizes = {name: int(view.capacity()[number][0]) for name, number in numbers.items()}
         assert sizes == {"m0": 1_000, "m1": 1_000, "m2": 3_000, "new": 7_000}
         assert view.attributes == (("arch", "arm"),)
+
+
+def test_tasks_in_a_machines_queue_are_pending_after_a_restart() -> None:
+    projection, made = Projection(1), job("a", 3).job
+    projection.begin_life([Machine("m0", Resources(4_000, GIB))], 1, 0)
+    for record in (
+        SubmittedRecord(0, 0, made, "s"),
+        EnqueuedRecord(1, "a", [0, 1], [0, 0], "s"),
+        PlacedRecord(1, "a", [2], [0], "s"),
+        RestoredRecord(5, 0, made, "s", JobState(submitted=0, running=(2,), machines=(0,))),
+    ):
+        projection._fold(record)
+    tasks = projection.by_id["a"].tasks
+    assert [tasks[index].state for index in range(3)] == ["pending", "pending", "running"]
 
 
 class TestTurns:
