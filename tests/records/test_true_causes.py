@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import argosy
 from argosy.engines.registry import ENGINES
+from argosy.host.journal import Journal
+from argosy.host.records import ExplainedRecord, PlacedRecord, SubmittedRecord
+from argosy.host.setup import HostSetup
 from argosy.model.answers import WhyAnswer
 from argosy.model.constraints.text import parse_constraint
+from argosy.model.explanations import Explanation
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec, GroupSpec, Scenario
 from argosy.model.truth import SimulatedJob
+from argosy.records.answers import TaskAnswers
+from argosy.records.journal_run import open_recording
 from argosy.report.answers import sentences
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 
@@ -181,3 +189,23 @@ def test_a_machine_held_for_a_gang_is_not_said_to_be_full() -> None:
     jobs = [gpu_job("crew", 3, gang=True), gpu_job("late", 1, submit=5)]
     why = ask("mesos", jobs, "late/0")
     assert "gpu-0 and gpu-1 have room for it, but s did not use it" in why.sentence
+
+
+def test_a_lack_of_room_is_told_as_it_is_by_now(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    journal = Journal(stream)
+    journal.begin(HostSetup.of(scenario("omega", [], cell=cell(2))))
+    for fact in (
+        SubmittedRecord(0, 0, job("a", cpu=3_000).job, "s-0"),
+        SubmittedRecord(0, 1, job("b", 2, cpu=2_000).job, "s-1"),
+        PlacedRecord(0, "b", [0, 1], [0, 1], "s-1"),
+        ExplainedRecord(1, "a", [0], "s-0", Explanation(2, 0, {"cpu": 2})),
+        SubmittedRecord(2, 2, job("c", 2, cpu=1_000).job, "s-1"),
+        PlacedRecord(2, "c", [0, 1], [0, 1], "s-1"),
+    ):
+        journal.write(fact)
+    journal.flush()
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(stream.getvalue())
+    # It lacked one when its scheduler last spoke.
+    assert TaskAnswers(open_recording(path), "a/0").why().nearest_miss == "m0 lacks 2 cores"
