@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from argosy.worlds.local.store import DATABASE, LOCK, LocalStore, StoreError, _explained
+from argosy.worlds.local.store import (
+    DATABASE,
+    LOCK,
+    LocalStore,
+    StoreError,
+    _explained,
+    holds_cluster,
+)
 
 
 def test_a_turn_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -94,3 +103,21 @@ def test_every_trouble_says_whether_it_may_pass(name: str, says: str, is_passing
     error.sqlite_errorname = name
     told = _explained(error, Path("d"))
     assert (told.problem, told.is_passing, told.file) == (says, is_passing, "d")
+
+
+def test_a_start_that_was_killed_while_the_database_was_made_leaves_no_cluster(
+    tmp_path: Path,
+) -> None:
+    """What such a server leaves: a database with pages of its first transaction, and the journal that
+    takes them back."""
+    making, left = tmp_path / "making", tmp_path / "left"
+    making.mkdir()
+    with closing(sqlite3.connect(making / DATABASE, isolation_level=None)) as database:
+        database.execute("CREATE TABLE earlier (key)")
+        database.execute("PRAGMA cache_size = 1")
+        database.execute("BEGIN")
+        database.execute("CREATE TABLE meta (key, value)")
+        database.execute("INSERT INTO meta VALUES ('cluster', zeroblob(1000000))")
+        shutil.copytree(making, left)
+    assert {path.name for path in left.iterdir()} == {DATABASE, f"{DATABASE}-journal"}
+    assert not holds_cluster(left)

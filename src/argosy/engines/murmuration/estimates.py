@@ -24,7 +24,7 @@ ENOUGH: Final = 5
 _ERRORS: Final = 100_000
 
 
-class _OpenJob(NamedTuple):
+class _ObservedJob(NamedTuple):
     """A job whose estimate was asked for, with tasks left to end."""
 
     names: tuple[tuple[str, ...], ...]
@@ -42,7 +42,7 @@ class Learner:
     def __init__(self, quantile: float) -> None:
         self._quantile = quantile
         self._times: dict[tuple[str, ...], deque[int]] = {}
-        self._open: dict[int, _OpenJob] = {}
+        self._open: dict[int, _ObservedJob] = {}
         self._errors: deque[float] = deque(maxlen=_ERRORS)
 
     @staticmethod
@@ -61,7 +61,7 @@ class Learner:
             if times is not None and len(times) >= ENOUGH:
                 found = max(1, int(np.quantile(np.fromiter(times, np.int64), self._quantile)))
                 break
-        self._open[number] = _OpenJob(names, job.tasks, found)
+        self._open[number] = _ObservedJob(names, job.tasks, found)
         return found
 
     def learn(self, tasks: TaskArray, times: NDArray[np.int64]) -> None:
@@ -88,8 +88,8 @@ class Learner:
 
 
 def _ended(
-    open_jobs: dict[int, _OpenJob], tasks: TaskArray, times: NDArray[np.int64]
-) -> Iterator[tuple[_OpenJob, int]]:
+    open_jobs: dict[int, _ObservedJob], tasks: TaskArray, times: NDArray[np.int64]
+) -> Iterator[tuple[_ObservedJob, int]]:
     """The job and the time of each ended task that belongs to an open job; counts it as ended there."""
     for number, time in zip(jobs_of(tasks).tolist(), times.tolist(), strict=True):
         job = open_jobs.get(number)

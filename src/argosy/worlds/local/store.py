@@ -138,7 +138,8 @@ def holds_cluster(directory: Path) -> bool:
     if not path.exists():
         return False
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as db:
+        # To write, too: what a killed server has not finished writing is taken back when it is read.
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as db:
             if db.execute(_HAS_META).fetchone() is None:
                 return False
             return db.execute("SELECT 1 FROM meta WHERE key = 'cluster'").fetchone() is not None
