@@ -33,6 +33,7 @@ SMALL: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "firmament": (["--only", "short", "--machines", "500"],),
     "flow": (["--small", "--runs", "1"],),
     "flow_shapes": (["--machines", "200", "--runs", "1"],),
+    "flow_unseen": (["--machines", "200", "--runs", "1"],),
     "flow_zones": (["--machines", "200", "--runs", "1"],),
     "kills": (["--kills", "2"],),
     "kubernetes": (["decisions", "--nodes", "100", "--pods", "100", "--rounds", "1"],),

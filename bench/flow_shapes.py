@@ -8,7 +8,8 @@ their job alone, which chooses machines and has its own cost of waiting. `repell
 each, the same for all tasks of a job, at costs that rise with how popular they are, and negative
 costs for staying. `wide`: costs from 1 to 10 million.
 
-They played no part in choosing the solver's limits. Conditions and targets are those of flow_zones.py.
+They played no part in choosing the solver's limits, but `jobs` led to the contraction of tasks with
+two arcs. Conditions and targets are those of flow_zones.py.
 """
 
 from __future__ import annotations

@@ -5,18 +5,18 @@
 #include <nanobind/ndarray.h>
 
 #include <cstddef>
-#include <cstring>
 #include <initializer_list>
-#include <span>
 #include <utility>
 #include <vector>
+
+#include "numpy_arrays.hpp"
 
 namespace argosy {
 
 namespace nb = nanobind;
 
 template <typename T>
-using InArray = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using InArray = GivenArray<T, nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>>;
 // A NumPy array of such elements.
 template <typename T>
 using OutArray = nb::object;
@@ -29,18 +29,18 @@ OutArray<T> to_numpy(std::vector<T> values, std::initializer_list<std::size_t> s
   return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), shape.size(), shape.begin(), owner));
 }
 
-// A NumPy array of its own with a copy of the values.
-template <typename T>
-OutArray<T> copy_to_numpy(std::span<const T> values) {
-  // Never freed: the module may outlive the interpreter's objects.
-  static const nb::object& empty = *new nb::object(nb::module_::import_("numpy").attr("empty"));
-  static const nb::object& dtype = *new nb::object(
-      nb::cast(nb::ndarray<nb::numpy, T>(nullptr, {0}, nb::handle())).attr("dtype"));
-  nb::object array = empty(values.size(), dtype);
-  Py_buffer view;
-  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) != 0) throw nb::python_error();
-  if (!values.empty()) std::memcpy(view.buf, values.data(), values.size_bytes());
-  PyBuffer_Release(&view);
+// A new NumPy array with `value_at(i)` at each index i.
+template <typename T, typename ValueAt>
+OutArray<T> filled(std::size_t size, ValueAt value_at) {
+  const Numpy& numpy = Numpy::get();
+  if (!numpy.ok()) {
+    std::vector<T> values(size);
+    for (std::size_t i = 0; i < size; ++i) values[i] = value_at(i);
+    return to_numpy(std::move(values), {size});
+  }
+  nb::object array = nb::steal<nb::object>(numpy.empty(Numpy::dtype<T>(), static_cast<Py_ssize_t>(size)));
+  T* const values = reinterpret_cast<T*>(reinterpret_cast<ArrayHead*>(array.ptr())->data);
+  for (std::size_t i = 0; i < size; ++i) values[i] = value_at(i);
   return array;
 }
 
@@ -48,7 +48,7 @@ template <typename T>
 OutArray<T> to_numpy(std::vector<T> values) {
   // Handing over a vector costs more than copying a short one.
   const std::size_t size = values.size();
-  if (size <= 1'024) return copy_to_numpy<T>(values);
+  if (size <= 1'024) return filled<T>(size, [&](std::size_t i) { return values[i]; });
   return to_numpy(std::move(values), {size});
 }
 

@@ -34,6 +34,14 @@ void bind_random(nb::module_& module) {
            nb::arg("count"), nb::arg("n"))
       .def("uniform", &Random::uniform)
       .def("exponential", &Random::exponential)
+      .def("exponentials",
+           [](Random& self, std::int64_t count) {
+             if (count < 0) throw nb::value_error("exponentials() needs a count of at least 0");
+             nb::list drawn;
+             for (std::int64_t i = 0; i < count; ++i) drawn.append(self.exponential());
+             return drawn;
+           },
+           nb::arg("count"))
       .def("normal", &Random::normal)
       .def("bounded_pareto",
            [](Random& self, double low, double high, double alpha) {

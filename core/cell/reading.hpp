@@ -21,7 +21,7 @@ namespace argosy {
 namespace nb = nanobind;
 
 template <class T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::device::cpu>;
+using Array = GivenArray<T, nb::ndarray<const T, nb::ndim<1>, nb::device::cpu>>;
 using Table = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // A one-dimensional array as contiguous memory: itself, or a copy if it has strides.

@@ -58,6 +58,39 @@ using FoundTuple =
                std::optional<std::tuple<std::int32_t, int, std::int64_t, bool>>,
                std::optional<std::tuple<std::int64_t, std::int32_t, std::int64_t>>>;
 
+// The query asks for that shape. The request is copied: interning may move the table while the lock is let go.
+void ask_for(const CellView& view, std::int32_t shape, Amounts& request, argosy::Query& query) {
+  std::copy_n(view.request(shape), view.dimensions(), request.begin());
+  query.request = request.data();
+  if (!view.is_within_reach(shape)) query.beyond = view.beyond(shape).amount;
+}
+
+argosy::Found searched(const CellView& view, bool is_frozen, const argosy::Query& query, Random& random) {
+  if (!is_frozen) return argosy::Search(view.columns(), query, random).run();
+  Random stream = random;
+  argosy::Found found;
+  {
+    nb::gil_scoped_release unlocked;
+    found = argosy::Search(view.columns(), query, stream).run();
+  }
+  random = stream;
+  return found;
+}
+
+FoundTuple told(const CellView& view, const argosy::Query& query, argosy::Found found) {
+  std::vector<std::int64_t> ruled_out(found.ruled_out.begin(),
+                                      found.ruled_out.begin() + view.dimensions() +
+                                          (query.beyond > 0 ? 3 : 2));
+  FoundTuple answer{to_numpy(std::move(found.machines)), to_numpy(std::move(found.versions)),
+                    found.looked_at, found.feasible, std::move(ruled_out), {}, {}};
+  if (found.miss_machine >= 0) {
+    std::get<5>(answer) = {found.miss_machine, found.miss_dimension, found.miss_lacking,
+                           found.could_fit};
+  }
+  if (found.has_score) std::get<6>(answer) = {found.score, found.second, found.second_score};
+  return answer;
+}
+
 FoundTuple find(const CellView& view, bool is_frozen, std::int64_t shape, std::int64_t count, argosy::Rule rule,
                 Random& random, const std::optional<Array<std::uint64_t>>& within,
                 const std::optional<Array<std::int64_t>>& keys, std::int64_t step, bool needs_room,
@@ -75,12 +108,8 @@ FoundTuple find(const CellView& view, bool is_frozen, std::int64_t shape, std::i
   require(needs_room || (query.rule != argosy::Rule::best && query.rule != argosy::Rule::worst),
           "best and worst fit need room");
 
-  // The request is copied: interning may move the table while the lock is let go.
   Amounts request{};
-  const auto number = static_cast<std::int32_t>(shape);
-  std::copy_n(view.request(number), view.dimensions(), request.begin());
-  query.request = request.data();
-  if (!view.is_within_reach(number)) query.beyond = view.beyond(number).amount;
+  ask_for(view, static_cast<std::int32_t>(shape), request, query);
   const Contiguous<std::uint64_t> bits(within);
   if (within) {
     static constexpr std::uint64_t nobody = 0;
@@ -111,30 +140,35 @@ FoundTuple find(const CellView& view, bool is_frozen, std::int64_t shape, std::i
     query.adjust = amounts;
   }
 
-  Random stream = random;
-  argosy::Found found;
-  if (is_frozen) {
-    nb::gil_scoped_release unlocked;
-    found = argosy::Search(view.columns(), query, stream).run();
-  } else {
-    found = argosy::Search(view.columns(), query, stream).run();
+  return told(view, query, searched(view, is_frozen, query, random));
+}
+
+// For tasks that may go anywhere: machines and versions alone, if there is a machine for each of them, and
+// otherwise what `find` says.
+nb::object find_plainly(const CellView& view, bool is_frozen, std::int64_t shape, std::int64_t count,
+                        argosy::Rule rule, Random& random) {
+  require(view.shapes().knows(shape), "there is no such shape");
+  require(count >= 0 && count <= (1 << 24), "a search is for 0 to 2^24 tasks");
+  require(rule != argosy::Rule::smallest_key, "smallest_key needs one key per machine");
+  argosy::Query query;
+  query.rule = rule;
+  query.count = count;
+  Amounts request{};
+  ask_for(view, static_cast<std::int32_t>(shape), request, query);
+  argosy::Found found = searched(view, is_frozen, query, random);
+  if (static_cast<std::int64_t>(found.machines.size()) < count) {
+    return nb::cast(told(view, query, std::move(found)));
   }
-  random = stream;
-  std::vector<std::int64_t> ruled_out(found.ruled_out.begin(),
-                                      found.ruled_out.begin() + view.dimensions() +
-                                          (query.beyond > 0 ? 3 : 2));
-  FoundTuple answer{to_numpy(std::move(found.machines)), to_numpy(std::move(found.versions)),
-                    found.looked_at, found.feasible, std::move(ruled_out), {}, {}};
-  if (found.miss_machine >= 0) {
-    std::get<5>(answer) = {found.miss_machine, found.miss_dimension, found.miss_lacking,
-                           found.could_fit};
-  }
-  if (found.has_score) std::get<6>(answer) = {found.score, found.second, found.second_score};
-  return answer;
+  return nb::make_tuple(to_numpy(std::move(found.machines)), to_numpy(std::move(found.versions)));
 }
 
 template <class Class>
 void define_find(Class& type, bool is_frozen) {
+  type.def(
+      "find_plainly",
+      [is_frozen](const CellView& self, std::int64_t shape, std::int64_t count, argosy::Rule rule,
+                  Random& random) { return find_plainly(self, is_frozen, shape, count, rule, random); },
+      "shape"_a, "count"_a, "rule"_a, "random"_a);
   type.def(
       "find",
       [is_frozen](const CellView& self, std::int64_t shape, std::int64_t count, argosy::Rule rule,

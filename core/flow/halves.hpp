@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace argosy::flow {
@@ -38,6 +39,13 @@ struct Half {
   HalfId id;
 };
 
+// A half where it belongs: its vertex and group.
+struct Placed {
+  Vertex vertex;
+  int group;
+  Half half;
+};
+
 // A list grows by a sixteenth more than it needs, instead of by half or to double its size.
 template <typename T>
 void grow(std::vector<T>& list, std::size_t size) {
@@ -52,6 +60,22 @@ class Halves {
   void clear(Vertex v) {
     release(ranges_[v]);
     ranges_[v] = Range{};
+  }
+
+  // All at once, in order of their ids, for so many vertices that have none yet.
+  void fill(std::size_t vertices, const std::vector<Placed>& all) {
+    ranges_.assign(vertices, Range{});
+    for (const Placed& one : all) ++ranges_[one.vertex].bounds[one.group];
+    std::uint32_t begin = 0;
+    for (Range& range : ranges_) {
+      range.begin = begin;
+      for (std::uint32_t& bound : range.bounds) begin += std::exchange(bound, begin);
+      range.room = begin - range.begin;
+    }
+    // Each bound is where its group begins, until the group is full.
+    pool_.resize(all.size());
+    places_.resize(all.size());
+    for (const Placed& one : all) put(ranges_[one.vertex].bounds[one.group]++, one.half);
   }
 
   void add_ids(std::size_t count) {

@@ -37,6 +37,42 @@ namespace argosy::flow {
 
 class Network {
  public:
+  // An arc as it is in a network that is made at once.
+  struct Row {
+    Vertex tail, head;
+    std::int32_t capacity, flow;
+    Cost cost;
+  };
+
+  Network() = default;
+  // With a flow and prices under which no residual half has a negative reduced cost.
+  Network(std::vector<Amount> supplies, const std::vector<Row>& rows, std::vector<Cost> prices)
+      : alive_(supplies.size(), 1), supplies_(std::move(supplies)), prices_(std::move(prices)) {
+    excesses_ = supplies_;
+    alive_vertices_ = static_cast<std::int64_t>(supplies_.size());
+    alive_arcs_ = static_cast<std::int64_t>(rows.size());
+    for (const Amount supply : supplies_) {
+      total_supply_ += supply;
+      gross_supply_ += std::abs(supply);
+    }
+    residuals_.reserve(2 * rows.size());
+    std::vector<Placed> placed;
+    placed.reserve(2 * rows.size());
+    for (const Row& row : rows) {
+      const auto id = static_cast<HalfId>(residuals_.size());
+      residuals_.push_back(row.capacity - row.flow);
+      residuals_.push_back(row.flow);
+      placed.push_back({row.tail, group_of(id), Half{row.cost, row.head, id}});
+      placed.push_back({row.head, group_of(id + 1), Half{-row.cost, row.tail, id + 1}});
+      excesses_[row.tail] -= row.flow;
+      excesses_[row.head] += row.flow;
+      cost_ += static_cast<Wide>(row.cost) * row.flow;
+      note_cost(row.cost);
+    }
+    halves_.fill(supplies_.size(), placed);
+    list_unsettled();
+  }
+
   std::int64_t vertices() const { return alive_vertices_; }
   std::int64_t arcs() const { return alive_arcs_; }
   // One past the largest handle ever given out.

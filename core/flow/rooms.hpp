@@ -92,7 +92,8 @@ class Rooms {
     });
     // Slots do not depend on which tasks wait.
     if (are_equal_) waiting.clear();
-    const bool is_all = is_void_ || serials != serials_ || now.free.size() != free_.size() || living.empty();
+    const bool is_all = raise_plenty(living) || is_void_ || serials != serials_ ||
+                        now.free.size() != free_.size() || living.empty();
     const bool is_shifted = waiting != waiting_ || precedences != precedences_;
     pools_ = std::move(living);
     serials_ = std::move(serials);
@@ -124,7 +125,16 @@ class Rooms {
   const std::vector<Number>& through() const { return passing_; }
 
  private:
-  static constexpr Number plenty = capacity_limit;
+  // `plenty_` is room for any number of tasks, where they ask for nothing. It is no larger than needed: costs that
+  // rise with every task are looked at task by task. Returns whether it has changed.
+  bool raise_plenty(const std::vector<Number>& living) {
+    Number tasks = 0;
+    for (const Number number : living) tasks += roster_.pool(number).tasks;
+    const Number before = plenty_;
+    while (plenty_ < tasks) plenty_ *= 2;
+    plenty_ = std::min<Number>(plenty_, capacity_limit);
+    return plenty_ != before;
+  }
 
   struct Bar {
     Number serial, precedence;
@@ -177,7 +187,7 @@ class Rooms {
       const Number machine = machines_[k];
       const Number own = roster_.own_tasks()[machine];
       Number all = are_equal_ ? slots_at(now, machine) : exchanges_at(now, k, is_waiting, rooms);
-      Number most = plenty;
+      Number most = plenty_;
       if (slots_ > 0) most = std::max<Number>(0, slots_ - (roster_.reschedules() ? 0 : own));
       for (std::size_t i = 0; i < pools_.size(); ++i) {
         Number& room = rooms[i * width + k];
@@ -231,7 +241,7 @@ class Rooms {
 
   // How many tasks of a pool fit into what is free, and into what own tasks hold in addition.
   Number fitting(const PoolRow& pool, const Number* free, const Number* own) const {
-    Number least = plenty;
+    Number least = plenty_;
     for (std::int32_t d = 0; d < roster_.dimensions(); ++d) {
       if (pool.request[d] == 0) continue;
       const Number there = free[d] + (own == nullptr ? 0 : own[d]);
@@ -270,7 +280,7 @@ class Rooms {
       if (is_barred(pools_[i], machine)) room = 0;
     }
     const Number own = roster_.reschedules() ? roster_.own_tasks()[machine] : 0;
-    return std::min(plenty, spare + own);
+    return std::min(plenty_, spare + own);
   }
 
   bool is_barred(Number pool, Number machine) const {
@@ -299,6 +309,7 @@ class Rooms {
     return may_help || are_all_larger ? tasks : 0;
   }
 
+  Number plenty_ = 64;
   Roster& roster_;
   Number slots_;
   bool is_void_ = true, are_equal_ = false;

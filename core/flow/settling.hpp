@@ -28,19 +28,26 @@ class Settling {
       : net_(network), single_(shortest_paths), all_(network) {}
 
   Status run(Control& control, bool may_give_up) {
-    is_stuck_ = false;
-    for (;;) {
-      Status status = all_.begin();
-      if (status != Status::optimal || all_.left() == 0) return finish(status);
-      const std::int64_t before = control.scans();
-      status = all_.phase(control);
-      finish(status);
-      if (status != Status::optimal || all_.left() == 0) return status;
-      const bool is_lean = may_give_up && all_.left() > lean * all_.moved();
-      status = search(control, control.scans() - before, is_lean);
-      if (status != Status::stopped || !is_out_of_patience_ || is_stuck_) return status;
-    }
+    Status status;
+    do {
+      status = begin(control, may_give_up);
+    } while (goes_on());
+    return status;
   }
+
+  // One phase and single searches. It has to begin again if it `goes_on`.
+  Status begin(Control& control, bool may_give_up) {
+    is_stuck_ = is_out_of_patience_ = false;
+    Status status = all_.begin();
+    if (status != Status::optimal || all_.left() == 0) return finish(status);
+    const std::int64_t before = control.scans();
+    status = all_.phase(control);
+    finish(status);
+    if (status != Status::optimal || all_.left() == 0) return status;
+    const bool is_lean = may_give_up && all_.left() > lean * all_.moved();
+    return search(control, control.scans() - before, is_lean);
+  }
+  bool goes_on() const { return is_out_of_patience_ && !is_stuck_; }
 
   bool is_stuck() const { return is_stuck_; }
 
@@ -111,8 +118,8 @@ class Settling {
       Control trial = control.part(patience);
       const Status status = single_.run(trial, true);
       const bool may_go_on = control.take_over(trial);
-      is_out_of_patience_ = may_go_on && trial.scans() > patience;
-      if (status != Status::stopped || !is_out_of_patience_) return status;
+      is_out_of_patience_ = status == Status::stopped && may_go_on && trial.scans() > patience;
+      if (!is_out_of_patience_) return status;
       const Amount now = open_units();
       const double settled = static_cast<double>(open - now) * static_cast<double>(work) / static_cast<double>(patience);
       is_stuck_ = is_lean && is_too_much(patience, open - now, now);

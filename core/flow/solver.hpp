@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "flow/auction.hpp"
+#include "flow/contraction.hpp"
 #include "flow/cost_scaling.hpp"
 #include "flow/cycle_cancelling.hpp"
 #include "flow/network.hpp"
@@ -105,13 +107,38 @@ class Solver {
       if (!is_too_much_) return Outcome{status, Algorithm::local, control.scans()};
     }
     Settling settling(net_, shortest_paths_);
-    Status status = settling.run(control, true);
+    const Status status = settling.begin(control, true);
+    if (!settling.goes_on() && !settling.is_stuck()) {
+      return Outcome{status, Algorithm::primal_dual, control.scans()};
+    }
+    Contraction contraction(net_);
+    if (!contraction.is_worth_it(control)) return go_on(net_, settling, control);
+    Network small = contraction.build();
+    ShortestPaths small_paths(small);
+    Settling small_settling(small, small_paths);
+    const Outcome outcome = go_on(small, small_settling, control);
+    // Differences of costs may be too large where the costs are not.
+    if (outcome.status == Status::overflow) return go_on(net_, settling, control);
+    contraction.write_back(small);
+    if (outcome.status != Status::optimal) net_.touch_all();
+    return outcome;
+  }
+
+  // What is left after a first phase.
+  Outcome go_on(Network& net, Settling& settling, Control& control) {
+    Status status = Status::stopped;
+    if (!settling.is_stuck()) status = settling.run(control, true);
     if (!settling.is_stuck()) return Outcome{status, Algorithm::primal_dual, control.scans()};
     const Cost spread = settling.usual_distance();
-    net_.touch_all();
-    status = scaling(net_).approximate(control, spread);
+    if (Auction::fits(net) && Auction::suits(net)) {
+      status = Auction(net).run(control, spread);
+    } else {
+      net.touch_all();
+      status = scaling(net).approximate(control, spread);
+    }
+    net.touch_all();
     // If even small factors are too large for the costs, the others go on.
-    if (status == Status::optimal || status == Status::overflow) status = settling.run(control, false);
+    if (status != Status::stopped) status = settling.run(control, false);
     return Outcome{status, Algorithm::cost_scaling, control.scans()};
   }
 

@@ -239,6 +239,16 @@ void bind_hearing(Type& type) {
 
 void bind_jobs(Type& type) {
   type.def(
+          "add_plain_job",
+          [](TaskRuntime& self, std::int64_t submit, std::int32_t owner, std::int64_t count,
+             std::int32_t shape, std::int64_t estimate, std::int64_t time) {
+            require(self.cell().shapes().knows(shape), "unknown shape number");
+            require(count >= 1 && count <= most_tasks, "a group has 1 to 2^32 tasks");
+            return self.add_plain_job(submit, owner, {count, shape, estimate}, time);
+          },
+          nb::arg("submit"), nb::arg("owner"), nb::arg("count"), nb::arg("shape"),
+          nb::arg("estimate"), nb::arg("time") = -1)
+      .def(
           "expect_jobs",
           [](TaskRuntime& self, std::int64_t jobs) {
             require(jobs >= 0 && jobs < (std::int64_t{1} << 31), "not a number of jobs");
@@ -322,20 +332,25 @@ void bind_tasks(Type& type) {
       .def(
           "commit",
           [](TaskRuntime& self, std::int32_t scheduler, std::int32_t owner, bool extras,
-             InArray<std::int64_t> tasks, InArray<std::int32_t> machines, InArray<std::int32_t> shapes,
-             InArray<std::uint32_t> versions, bool atomic, bool coarse, bool preempt) -> nb::object {
+             const InArray<std::int64_t>& tasks, const InArray<std::int32_t>& machines,
+             const InArray<std::int32_t>& shapes, const InArray<std::uint32_t>& versions, bool atomic,
+             bool coarse, bool preempt, bool passes) -> nb::object {
             check_lengths(tasks.size(), {machines.size(), shapes.size(), versions.size()});
             if (self.board().first_misplaced(span_of(tasks), owner, false, extras) >= 0) {
               return nb::bool_(false);
             }
             const ClaimRows rows{tasks.size(), tasks.data(), machines.data(), shapes.data(), versions.data()};
             Judged judged = self.commit(rows, {scheduler, atomic, coarse, preempt});
-            if (judged.is_whole && self.cell().evicted().empty()) return nb::bool_(true);
+            if (judged.is_whole && self.cell().evicted().empty()) {
+              if (passes && self.pass_turn()) return nb::none();
+              return nb::bool_(true);
+            }
             return nb::cast(answer(self.cell(), std::move(judged), false));
           },
           nb::arg("scheduler"), nb::arg("owner"), nb::arg("extras"), nb::arg("tasks").noconvert(),
           nb::arg("machines").noconvert(), nb::arg("shapes").noconvert(),
-          nb::arg("versions").noconvert(), nb::arg("atomic"), nb::arg("coarse"), nb::arg("preempt"))
+          nb::arg("versions").noconvert(), nb::arg("atomic"), nb::arg("coarse"), nb::arg("preempt"),
+          nb::arg("passes") = false)
       .def(
           "incarnation",
           [](const TaskRuntime& self, std::int64_t task) { return self.incarnation(task); },

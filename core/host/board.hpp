@@ -1,9 +1,9 @@
 // The job board: where every task is, and when each job reached its milestones.
 //
-// Of a job that is done, 57 bytes are kept: its milestones, its owner and how many tasks it had. Any other job
-// also has counts, and one byte of state per task. Counts per state are kept over all jobs as tasks move, so that "where is everything" is O(1), and `first_misplaced` finds a task that its
-// scheduler may not place: this catches an engine that places a task twice. Job numbers are dense and grow
-// by one.
+// Of a job that is done, 49 bytes are kept: its milestones, its owner and how many tasks it had. Any other job
+// also has counts, and one byte of state per task. Counts per state are kept over all jobs as tasks move, so that
+// "where is everything" is O(1), and `first_misplaced` finds a task that its scheduler may not place: this catches
+// an engine that places a task twice. Job numbers are dense and grow by one.
 //
 // A task is open while it is pending, queued or running. A job is done when all its tasks have finished, and
 // over when none of them is open. Jobs that share work may have workers beyond their own tasks; of those
@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "host/open_rows.hpp"
 #include "task_numbers.hpp"
 
 namespace argosy {
@@ -42,7 +43,6 @@ class Board {
   // not used yet is not taken from the system.
   void expect(std::int64_t jobs) {
     const auto count = static_cast<std::size_t>(jobs);
-    open_.reserve(count);
     for (auto* column : {&submit_, &first_attempt_, &thought_, &all_placed_, &done_}) column->reserve(count);
     owner_.reserve(count);
     total_.reserve(count);
@@ -50,7 +50,7 @@ class Board {
   }
 
   std::int64_t add(std::int64_t submit, std::int64_t tasks, std::int32_t owner) {
-    open_.push_back(std::make_unique<OpenJob>(static_cast<std::int32_t>(tasks)));
+    open_.add(jobs(), std::make_unique<OpenJob>(static_cast<std::int32_t>(tasks)));
     submit_.push_back(submit);
     owner_.push_back(owner);
     total_.push_back(static_cast<std::int32_t>(tasks));
@@ -66,7 +66,7 @@ class Board {
   // A job that is not done gets more tasks.
   void grow(std::int64_t job, std::int64_t tasks) {
     const std::int64_t more = tasks - total_[job];
-    OpenJob& open = *open_[job];
+    OpenJob& open = *open_.find(job);
     open.states.resize(static_cast<std::size_t>(tasks), TaskState::pending);
     total_[job] = static_cast<std::int32_t>(tasks);
     open.pending += static_cast<std::int32_t>(more);
@@ -85,7 +85,7 @@ class Board {
   std::int64_t tasks(std::int64_t job) const { return total_[job]; }
 
   TaskState state(std::int64_t task) const {
-    const OpenJob* open = open_[job_of(task)].get();
+    const OpenJob* open = open_.find(job_of(task));
     return open == nullptr ? TaskState::finished : open->states[index_of(task)];
   }
   std::int64_t count(TaskState state) const { return counts_[static_cast<int>(state)]; }
@@ -102,7 +102,7 @@ class Board {
   // Extra workers are not tracked here.
   void move(std::int64_t task, TaskState to, std::int64_t now) {
     const std::int64_t job = job_of(task);
-    OpenJob* const open = open_[job].get();
+    OpenJob* const open = open_.find(job);
     if (open == nullptr || index_of(task) >= open->states.size()) return;
     TaskState& state = open->states[index_of(task)];
     const TaskState from = state;
@@ -122,13 +122,13 @@ class Board {
     if (open->finished == total_[job]) {
       done_[job] = now;
       done_jobs_.push_back(job);
-      open_[job].reset();
+      open_.erase(job);
     }
   }
 
   // Whether none of the job's tasks is open.
   bool is_over(std::int64_t job) const {
-    const OpenJob* open = open_[job].get();
+    const OpenJob* open = open_.find(job);
     return open == nullptr ||
            open->finished + open->abandoned + open->failed + open->cancelled == total_[job];
   }
@@ -174,7 +174,10 @@ class Board {
   std::vector<std::int64_t> take_done() { return std::exchange(done_jobs_, {}); }
 
   // Tasks that are pending or queued.
-  std::int64_t unstarted(std::int64_t job) const { return open_[job] ? open_[job]->unstarted : 0; }
+  std::int64_t unstarted(std::int64_t job) const {
+    const OpenJob* open = open_.find(job);
+    return open == nullptr ? 0 : open->unstarted;
+  }
 
   std::int32_t owner(std::int64_t job) const { return owner_[job]; }
   void set_owner(std::int64_t job, std::int32_t owner) { owner_[job] = owner; }
@@ -187,7 +190,9 @@ class Board {
 
   void jobs_with_pending(std::int32_t owner, std::vector<std::int64_t>& out) const {
     for (std::int64_t job = 0; job < jobs(); ++job) {
-      if (owner_[job] == owner && open_[job] && open_[job]->pending > 0) out.push_back(job);
+      if (owner_[job] != owner) continue;
+      const OpenJob* open = open_.find(job);
+      if (open != nullptr && open->pending > 0) out.push_back(job);
     }
   }
 
@@ -225,12 +230,15 @@ class Board {
 
   std::vector<std::int64_t> column(std::int32_t OpenJob::*count) const {
     std::vector<std::int64_t> counts;
-    counts.reserve(open_.size());
-    for (const auto& open : open_) counts.push_back(open ? (*open).*count : 0);
+    counts.reserve(submit_.size());
+    for (std::int64_t job = 0; job < jobs(); ++job) {
+      const OpenJob* open = open_.find(job);
+      counts.push_back(open == nullptr ? 0 : open->*count);
+    }
     return counts;
   }
 
-  std::vector<std::unique_ptr<OpenJob>> open_;  // null once all of a job's tasks have finished
+  OpenRows<OpenJob> open_;  // until all of a job's tasks have finished
   std::vector<std::int64_t> done_jobs_;
   std::vector<std::int64_t> submit_, first_attempt_, thought_, all_placed_, done_;
   std::vector<std::int32_t> owner_, total_;

@@ -9,6 +9,7 @@
 #include "host/line_buffer.hpp"
 #include "host/machine_queue.hpp"
 #include "host/notices.hpp"
+#include "task_numbers.hpp"
 
 namespace nb = nanobind;
 
@@ -76,8 +77,18 @@ void bind_lines(nb::module_& module) {
 
 }  // namespace
 
+// The tasks of a job with indices from 0.
+OutArray<std::int64_t> first_tasks(std::int64_t job, std::int64_t count) {
+  if (job < 0 || job >= (std::int64_t{1} << 31)) throw nb::value_error("job numbers are from 0 to 2^31 - 1");
+  if (count < 0 || count > (std::int64_t{1} << index_bits)) throw nb::value_error("a job has up to 2^32 tasks");
+  return filled<std::int64_t>(static_cast<std::size_t>(count), [job](std::size_t index) {
+    return task_number(job, static_cast<std::int64_t>(index));
+  });
+}
+
 void bind_board(nb::module_& module) {
   bind_enums(module);
+  module.def("first_tasks", &first_tasks, nb::arg("job"), nb::arg("count"));
   bind_lines(module);
   nb::class_<Board>(module, "Board")
       .def_prop_ro("jobs", &Board::jobs)

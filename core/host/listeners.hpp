@@ -53,8 +53,17 @@ class Listeners {
   // Sets the wait view that receives ends and placements; null removes it. With a negative hop, ends are
   // reported instead, for the host to pass on.
   void listen(std::int32_t owner, WaitView* view) {
-    if (static_cast<std::size_t>(owner) >= views_.size()) views_.resize(owner + 1, nullptr);
+    if (static_cast<std::size_t>(owner) >= views_.size()) {
+      views_.resize(owner + 1, nullptr);
+      kinds_.resize(owner + 1, Kind::none);
+    }
+    // The view that was there may be gone already.
+    if (kinds_[owner] == Kind::ledger) --ledgers_;
+    if (kinds_[owner] == Kind::busy_until) --followers_;
     views_[owner] = view;
+    kinds_[owner] = view == nullptr ? Kind::none : view->is_published() ? Kind::busy_until : Kind::ledger;
+    if (kinds_[owner] == Kind::ledger) ++ledgers_;
+    if (kinds_[owner] == Kind::busy_until) ++followers_;
     if (view != nullptr && view->is_published() && hop_ >= 0) view->follow(log_, owner);
   }
   void set_hop(std::int64_t hop) {
@@ -72,18 +81,15 @@ class Listeners {
   void tell_end(const WaitReport& ended, std::int64_t now) {
     WaitReport report = ended;
     report.due = now + hop_;
-    bool is_logged = false;
-    for (WaitView* view : views_) {
-      if (view == nullptr) continue;
-      ++ends_told_;
-      if (!view->is_published()) {
-        view->post(report, now);
-      } else if (!is_logged) {
-        is_logged = true;
-        log({report.due, report.task, report.estimate, report.since, report.machine, report.shape, -1,
-             true},
-            now);
+    ends_told_ += ledgers_ + followers_;
+    if (ledgers_ > 0) {
+      for (std::size_t owner = 0; owner < views_.size(); ++owner) {
+        if (kinds_[owner] == Kind::ledger) views_[owner]->post(report, now);
       }
+    }
+    if (followers_ > 0) {
+      log({report.due, report.task, report.estimate, report.since, report.machine, report.shape, -1, true},
+          now);
     }
   }
 
@@ -110,14 +116,13 @@ class Listeners {
  private:
   static constexpr std::size_t most_logged = std::size_t{1} << 20;
 
+  enum class Kind : std::uint8_t { none, ledger, busy_until };
+
   // The owner whose placements all others hear about, if all have busy-until views; otherwise -1.
   std::int32_t only_one_not_in(std::span<const std::int32_t> owners) const {
-    if (hop_ < 0 || owners.size() + 1 != views_.size()) return -1;
-    std::int64_t sum = 0;
-    for (std::size_t owner = 0; owner < views_.size(); ++owner) {
-      if (views_[owner] != nullptr && !views_[owner]->is_published()) return -1;
-      sum += static_cast<std::int64_t>(owner);
-    }
+    if (hop_ < 0 || owners.size() + 1 != views_.size() || ledgers_ > 0) return -1;
+    const auto views = static_cast<std::int64_t>(views_.size());
+    std::int64_t sum = views * (views - 1) / 2;
     for (const std::int32_t owner : owners) sum -= owner;
     return static_cast<std::int32_t>(sum);
   }
@@ -152,6 +157,10 @@ class Listeners {
   bool hears_all_ = false;
   std::vector<std::uint8_t> hears_own_;
   std::vector<WaitView*> views_;
+  // The kind of each view, and how many keep a ledger and follow the log.
+  std::vector<Kind> kinds_;
+  std::int64_t ledgers_ = 0;
+  std::int64_t followers_ = 0;
   std::shared_ptr<ReportLog> log_ = std::make_shared<ReportLog>();
   std::int64_t hop_ = -1;
   std::int64_t ends_told_ = 0;

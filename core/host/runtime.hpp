@@ -172,6 +172,13 @@ class TaskRuntime {
     return job;
   }
 
+  // The same for a job of one group, whose tasks all run for `time`; negative: until that is told, or their end is.
+  std::int64_t add_plain_job(std::int64_t submit, std::int32_t owner, const GroupFacts& group, std::int64_t time) {
+    const std::int64_t job = board_.add(submit, group.count, owner);
+    facts_.set_alike(job, {group.shape, group.estimate, time});
+    return job;
+  }
+
   // These tasks have just got their claims, and run from now on. Those that are alike end by one timer.
   void launch(std::span<const std::int64_t> tasks) {
     std::vector<std::int32_t> slots;

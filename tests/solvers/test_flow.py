@@ -566,3 +566,17 @@ def test_any_alpha_gives_the_optimum_and_other_work(alpha: int) -> None:
 def test_an_alpha_that_would_never_end_is_refused(alpha: int) -> None:
     with pytest.raises(ValueError, match="alpha"):
         FlowNetwork().solve("cost-scaling", heuristics=Heuristics(alpha=alpha))
+
+
+def test_a_network_that_forgets_has_neither_flow_nor_prices() -> None:
+    network = FlowNetwork()
+    source, sink = network.add_vertices([3, -3])
+    network.add_arc(int(source), int(sink), 5, 7)
+    assert network.solve().cost == 21
+    assert network.flows().tolist() == [3]
+    assert network.prices().any()
+    network.forget_prices()
+    assert (network.flows().tolist(), network.prices().any()) == ([3], False)
+    network.solve()
+    network.forget()
+    assert (network.flows().tolist(), network.prices().any()) == ([0], False)

@@ -23,6 +23,7 @@ from argosy._core.host import (
     RuntimeEvent,
     TaskRuntime,
     TaskState,
+    first_tasks,
 )
 from argosy._core.place import PlacementOrder, PlacementRule, Placer
 from argosy._core.random import Random, exact_exp, exact_log, philox_block
@@ -65,6 +66,7 @@ __all__ = [
     "WorkBudget",
     "exact_exp",
     "exact_log",
+    "first_tasks",
     "philox_block",
     "seconds_until",
     "spent_share",

@@ -44,6 +44,18 @@ class Rule(IntEnum):
     SMALLEST_KEY = 3
     SAMPLE = 4
 
+#: Machines, versions, machines looked at, those with room, those without by reason; then, if there are
+#: any, the nearest miss and the best two scores.
+FindAnswer: TypeAlias = tuple[
+    NDArray[np.int32],
+    NDArray[np.uint32],
+    int,
+    int,
+    list[int],
+    tuple[int, int, int, bool] | None,
+    tuple[int, int, int] | None,
+]
+
 class CellView:
     @property
     def dimensions(self) -> int: ...
@@ -89,15 +101,11 @@ class CellView:
         per_machine: int = 0,
         steps: NDArray[np.int64] | None = None,
         adjust: NDArray[np.int64] | None = None,
-    ) -> tuple[
-        NDArray[np.int32],
-        NDArray[np.uint32],
-        int,
-        int,
-        list[int],
-        tuple[int, int, int, bool] | None,
-        tuple[int, int, int] | None,
-    ]: ...
+    ) -> FindAnswer: ...
+    # Machines and versions alone if there is a machine for each task.
+    def find_plainly(
+        self, shape: int, count: int, rule: Rule, random: Random
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint32]] | FindAnswer: ...
 
 class CellSnapshot(CellView):
     def evictable(self, precedence: int) -> NDArray[np.int64]: ...

@@ -49,17 +49,16 @@ def simple_bound(problem: PlacementProblem, objective: Objective) -> float:
 def pooled_bound(problem: PlacementProblem, objective: Objective) -> float:
     unit = objective.violation / max(problem.concerned, 1e-12)
     worth = objective.whole * np.array(problem.importance) / max(1, problem.apps)
-    for number, kind in enumerate(problem.kinds):
-        fits = np.all(problem.cluster.free >= kind.request, axis=1)
-        if kind.allowed is not None:
-            fits &= kind.allowed
+    for number, (kind, fits) in enumerate(zip(problem.kinds, problem.fitting(), strict=True)):
         if not fits.any():
             worth[kind.app] = 0.0
             continue
+        items = [item for item in problem.items if item.subject[number] or item.match[number]]
+        if not items:
+            continue
         costs = np.zeros(problem.cluster.machines)
-        for item in problem.items:
-            if item.subject[number] or item.match[number]:
-                costs += item.weight * _least_excess(problem, item, number)
+        for item in items:
+            costs += item.weight * _least_excess(problem, item, number)
         worth[kind.app] -= unit * kind.count * float(costs[fits].min())
     mendable = _mendable(problem)
     return float(np.maximum(0.0, worth).sum()) + (unit * mendable if mendable else 0.0)

@@ -54,11 +54,9 @@ def undominated(problem: PlacementProblem, objective: Objective) -> MachineArray
 
 def usable(problem: PlacementProblem) -> MachineArray:
     """Machines on which some kind fits."""
-    free = problem.cluster.free
-    fits = np.zeros(len(free), bool)
-    for kind in problem.kinds:
-        mine = (free >= kind.request).all(axis=1)
-        fits |= mine if kind.allowed is None else mine & kind.allowed
+    fits = np.zeros(problem.cluster.machines, bool)
+    for kind, mine in zip(problem.kinds, problem.fitting(), strict=True):
+        fits |= mine
         if kind.origin >= 0:
             fits[kind.origin] = True
     return np.flatnonzero(fits).astype(np.int32)

@@ -21,7 +21,7 @@ from argosy.solvers.placement.answer import Objective, PlacementAnswer, appraise
 from argosy.solvers.placement.bounds import pooled_bound, simple_bound
 from argosy.solvers.placement.candidates import chosen, undominated, usable
 from argosy.solvers.placement.formulation import Formulation, OutOfTime
-from argosy.solvers.placement.heuristics import place
+from argosy.solvers.placement.heuristics import HEURISTICS, place, ranked
 from argosy.solvers.placement.problem import PlacementProblem
 
 _EXACT: Final = 1e-9
@@ -83,11 +83,18 @@ def solve(
     ceiling = simple_bound(problem, aim)
     tried: list[PlacementAnswer] = []
     best: PlacementAnswer | None = None
+    ways: set[object] = set()
     for name in _FIRST:
         if best is not None and best.worth.value >= ceiling - _EXACT:
             break
         if tried and (1 + _LONGER) * spent_share(within) > _TRIED:
             break
+        # Without constraints that name tags, orders by popularity are the given order.
+        how = HEURISTICS[name]
+        way = (how.order, how.rule, *ranked(problem, how))
+        if way in ways:
+            continue
+        ways.add(way)
         answer = place(problem, name, random, aim, native, within)
         if answer.worth.is_allowed:
             tried.append(answer)

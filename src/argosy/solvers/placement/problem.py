@@ -14,7 +14,7 @@ with the counts of what runs already. `core/place/problem.hpp` states the mathem
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -119,6 +119,17 @@ class PlacementProblem(msgspec.Struct, frozen=True):
     @property
     def containers(self) -> int:
         return sum(kind.count for kind in self.kinds)
+
+    def fitting(self) -> Iterator[NDArray[np.bool_]]:
+        """Per kind, the machines that it may go to and that have room for one container. Kinds that ask
+        for the same share an array."""
+        known: dict[bytes, NDArray[np.bool_]] = {}
+        for kind in self.kinds:
+            request = kind.request.tobytes()
+            fits = known.get(request)
+            if fits is None:
+                fits = known[request] = np.all(self.cluster.free >= kind.request, axis=1)
+            yield fits if kind.allowed is None else fits & kind.allowed
 
     def placer(self) -> Placer:
         """The native form of this problem."""
