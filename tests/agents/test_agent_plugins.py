@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -235,3 +236,34 @@ def test_an_unknown_plug_in_is_an_error_with_a_hint() -> None:
     assert caught.value.hint == "did you mean 'ResourcesFit'?"
     with pytest.raises(SettingError, match=r"'Random' is no filter.*one of ResourcesFit"):
         registry.make("Random", Filter)
+
+
+@pytest.mark.parametrize(
+    ("total", "count", "drawn"),
+    [
+        # Up to three times as many: all are shuffled.
+        (12, 4, [(12, 2**62)]),
+        (3, 9, [(3, 2**62)]),
+        # Few of many: a few more than are wanted, again until there are enough.
+        (13, 4, [(12, 13)]),
+        (1_000, 2, [(10, 1_000), (10, 1_000)]),
+    ],
+)
+def test_few_of_many_are_drawn_without_shuffling_all(
+    total: int, count: int, drawn: list[tuple[int, int]]
+) -> None:
+    asked: list[tuple[int, int]] = []
+
+    class Drawing:
+        def integers(self, many: int, below: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+            asked.append((many, below))
+            # The first time, all numbers are the same if a second time is expected.
+            same = len(asked) < len(drawn)
+            return np.full(many, 7) if same else np.arange(many)[::-1].astype(np.int64)
+
+    random: Any = Drawing()
+    found = positions(total, count, random).tolist()
+    assert asked == drawn
+    assert len(set(found)) == len(found) == min(total, count)
+    if len(drawn) == 2:
+        assert found == [7, 9]

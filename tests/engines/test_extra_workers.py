@@ -187,6 +187,16 @@ def test_the_youngest_extra_workers_are_released_first() -> None:
     assert sorted(released.tolist()) == tasks_of(1, 4, 5).tolist()
 
 
+def test_workers_that_were_released_are_not_released_again() -> None:
+    cell, phases = cell_of(16), (8, 6, 3)
+    engine = an_engine(cell, phases)
+    added(engine, cell, started(engine, cell, a_job("j", phases), 1))
+    for phase, expected in ((0, [6, 7]), (1, [3, 4, 5])):
+        effects = engine.handle(PhaseFinished(1, phase, 10 * SECOND), cell, 0)
+        released = only(effects, Commit).transaction.releases
+        assert sorted(released.tolist()) == tasks_of(1, *expected).tolist()
+
+
 def test_workers_that_a_later_phase_has_use_for_are_kept() -> None:
     cell = cell_of(16)
     engine = an_engine(cell, (6, 2, 6))
@@ -273,3 +283,16 @@ def test_a_phase_does_no_more_work_at_once_than_it_has_activities() -> None:
     workers.own = 4
     history.learn(job, 0, 10 * SECOND)
     assert workers.time_left(history, 3 * SECOND) == [(14 * SECOND, 2)]
+
+
+def test_work_of_one_phase_is_not_counted_in_the_next() -> None:
+    job, history = a_job("j", (10, 5)), History()
+    workers = Workers(job)
+    workers.own = 2
+    for phase in (0, 1):
+        history.learn(job, phase, 10 * SECOND)
+    later = (50 * SECOND, 5)
+    assert workers.time_left(history, 30 * SECOND) == [(40 * SECOND, 10), later]
+    workers.next_phase(45 * SECOND)
+    assert workers.time_left(history, 45 * SECOND) == [later]
+    assert workers.time_left(history, 50 * SECOND) == [(40 * SECOND, 5)]

@@ -14,7 +14,7 @@ from scripted_engine import Script, Scripted, scripted, world_of
 
 from argosy.cell import View
 from argosy.engines.api import Capabilities, Context, Settings
-from argosy.engines.faults import find_misfit, locate
+from argosy.engines.faults import find_misfit, locate, malformed
 from argosy.host import TaskState
 from argosy.model.effects import (
     Abandon,
@@ -32,7 +32,7 @@ from argosy.model.effects import (
     Think,
     WakeMe,
 )
-from argosy.model.errors import EngineFault
+from argosy.model.errors import EngineFault, ModelError
 from argosy.model.events import Event, JobSubmitted, MessageReceived, ProbeReady, TimerFired
 from argosy.model.explanations import Explanation
 from argosy.model.messages import Note
@@ -355,3 +355,19 @@ def test_without_an_engine_the_innermost_line_is_named() -> None:
     with pytest.raises(ValueError, match="need at least one array") as caught:
         np.concatenate([])
     assert locate(caught.value).endswith("in test_without_an_engine_the_innermost_line_is_named")
+
+
+@pytest.mark.parametrize(
+    ("error", "problem", "expected"),
+    [
+        (ModelError("no machine 9", expected="0 to 3"), "no machine 9", "0 to 3"),
+        (KeyError("x"), "KeyError: 'x'", None),
+        (ValueError("first line\nsecond line"), "first line", None),
+    ],
+)
+def test_an_effect_that_cannot_be_carried_out_is_told_with_the_reason(
+    error: Exception, problem: str, expected: str | None
+) -> None:
+    fault = malformed("s (omega)", WakeMe(5, "tick"), error)
+    assert fault.problem == f"s (omega) returned a malformed WakeMe: {problem}"
+    assert fault.expected == expected

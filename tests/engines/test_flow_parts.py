@@ -5,13 +5,16 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import flow_bench
 import numpy as np
 
 from argosy.engines.families.flow.adding import _add_preferences
 from argosy.engines.families.flow.policy import Preferences
 from argosy.engines.families.flow.pools import NO_ARC
+from argosy.model.resources import Resources
 from argosy.model.tasks import first_tasks
 from argosy.solvers.flow import FlowNetwork
+from argosy.testing.builders import cell
 
 
 class Bench:
@@ -169,3 +172,43 @@ def test_arcs_of_preferences_lead_to_machines_that_may_be_used_and_to_racks() ->
     )
     _add_preferences(graph, none, np.array([0, 1]))
     assert len(added) == 1
+
+
+def test_a_pool_that_takes_the_number_of_another_starts_from_nothing() -> None:
+    bench = flow_bench.Bench(cell(3))
+    pools = bench.graph.pools
+    for cpu in range(64):
+        pools.get(Resources(cpu, 1), {}, bench.view)
+    for matrix in (pools.arcs, pools.rooms, pools.costs, pools.steps):
+        matrix[:] = 7
+    pools.clear()
+    assert len(pools) == 64
+    pools.get(Resources(64, 1), {}, bench.view)
+    pools.clear()
+    assert len(pools) == 0
+    pool = pools.get(Resources(100, 1), {"arch": "unknown"}, bench.view)
+    assert 0 <= pool.number < 65
+    assert pools.requests[pool.number].tolist() == [100, 1]
+    assert pools.allowed[pool.number].tolist() == [False] * 3
+    assert pools.arcs[pool.number].tolist() == [NO_ARC] * 3
+    for matrix in (pools.rooms, pools.costs, pools.steps):
+        assert matrix[pool.number].tolist() == [0] * 3
+
+
+def test_pools_differ_by_request_attributes_and_whether_they_preempt() -> None:
+    bench = flow_bench.Bench(cell(2))
+    small, view = Resources(1, 1), bench.view
+    plain = bench.graph.pools.get(small, {}, view)
+    assert bench.graph.pools.get(Resources(1, 1), {}, view, preempts=True) is plain
+    others = [
+        bench.graph.pools.get(Resources(1, 2), {}, view),
+        bench.graph.pools.get(small, {"a": "1", "b": "2"}, view),
+        bench.graph.pools.get(small, {}, view, preempts=False),
+        bench.graph.pools.get(Resources(1, 1, {"gpu": 1}), {}, view),
+        bench.graph.pools.get(Resources(1, 1, {"gpu": 2}), {}, view),
+    ]
+    assert len({pool.number for pool in [plain, *others]}) == 6
+    assert bench.graph.pools.get(Resources(1, 1, {"gpu": 0}), {}, view) is plain
+    assert bench.graph.pools.get(small, {"b": "2", "a": "1"}, view) is others[1]
+    # No machine has a GPU.
+    assert not bench.graph.pools.allowed[[pool.number for pool in others[3:]]].any()

@@ -45,6 +45,11 @@ def statistics(**fields: Any) -> ClusterStatistics:
     return ClusterStatistics(**{**usual, **fields})
 
 
+def test_what_is_used_is_what_is_not_free() -> None:
+    found = statistics(free=numbers([4, 100], [20, 30])).used
+    assert found.tolist() == [[6, 0], [0, 70]]
+
+
 def test_spreading_load_charges_each_task_for_those_that_are_there() -> None:
     policy = LoadSpreading(FlowSettings(per_task=7), NO_CLUSTER, ("cpu", "memory"))
     policy.gather(statistics(pinned_tasks=numbers(3, 0), own_tasks=numbers(5, 5)))

@@ -61,8 +61,13 @@ def test_attempts_are_skipped_only_while_decisions_take_exactly_as_long_as_told(
     engine, cell = a_kube(retry=0), cell_of(4)
     thinking = only(submit(engine, cell, giant("a"), 0), Think)
     effects = decide(engine, cell, thinking, T_TASK + late)
-    assert bool(of(effects, Think)) == bool(late)
-    assert bool(of(effects, WakeMe)) == (not late)
+    assert bool(of(effects, Think)) == (late > 0)
+    # An attempt that was over early is not repeated before its time.
+    assert [wake.at for wake in of(effects, WakeMe)] == {
+        -1: [T_TASK],
+        0: [T_TASK + 60 * SECOND],
+        1: [],
+    }[late]
 
 
 def test_skipped_attempts_are_accounted_for_every_minute() -> None:

@@ -116,6 +116,58 @@ def test_tasks_carry_the_tags_of_their_job(tag: str, strength: str) -> None:
     assert set(homes(trial, "svc").values()) == set(homes(trial, "first").values())
 
 
+@pytest.mark.parametrize("engine", AWARE)
+@pytest.mark.parametrize("kind", ["service", "batch"])
+def test_a_constraint_names_one_container_of_a_deployed_group(engine: str, kind: str) -> None:
+    near = "appID:self -> {containerID:first/2, 1, inf} in machine hard"
+    jobs = [services("first", 4, "first -> {first, 0, 0} in machine hard", tags=("first",))]
+    jobs.append(tasks("svc", 2, near, kind=kind, submit=12))
+    trial = run(engine, jobs)
+    assert set(homes(trial, "svc").values()) == {homes(trial, "first")[2]}
+    assert len(homes(trial, "svc")) == 2
+
+
+@pytest.mark.parametrize(
+    ("engine", "kind"), [("medea", "service"), ("ilp-all", "service"), ("ilp-all", "batch")]
+)
+def test_a_constraint_binds_one_container_of_a_group(engine: str, kind: str) -> None:
+    alone = "containerID:web/1 -> {web, 0, 0} in machine hard"
+    jobs = [tasks("web", 3, alone, tags=("web",), kind=kind, cpu=1_500)]
+    trial = run(engine, jobs, 2)
+    found = homes(trial, "web")
+    assert found[0] == found[2] != found[1]
+
+
+def test_a_container_has_its_name_for_as_long_as_a_constraint_names_it() -> None:
+    jobs = [
+        services("db", 3, "db -> {db, 0, 0} in machine hard", tags=("db",)),
+        services("far", 1, "far -> {containerID:db/1, 0, 0} in machine hard", tags=("far",), submit=1),
+        tasks("short", 2, "short -> {containerID:db/2, 1, inf} in machine hard", tags=("short",),
+              submit=12, seconds=20),
+        services("near", 1, "near -> {containerID:db/1, 1, inf} in machine hard", tags=("near",),
+                 submit=40),
+    ]  # fmt: skip
+    trial = run("medea", jobs, 3)
+    db = homes(trial, "db")
+    assert homes(trial, "far")[0] != db[1] == homes(trial, "near")[0]
+    assert set(homes(trial, "short").values()) == {db[2]}
+
+
+@pytest.mark.parametrize("conflict", ["resubmit", "reserve", "relax", "kill"])
+def test_named_containers_keep_hard_constraints_that_come_while_they_are_decided(
+    conflict: str,
+) -> None:
+    jobs = [
+        services("db", 4, tags=("db",)),
+        services("cache", 4, tags=("cache",)),
+        services("late", 1, "containerID:db/3 -> {containerID:cache/3, 0, 0} in machine hard",
+                 cpu=9_000, submit=10.5),
+    ]  # fmt: skip
+    trial = run("medea", jobs, 2, settings={"conflict": conflict, "t_lra": SECOND})
+    assert homes(trial, "db")[3] != homes(trial, "cache")[3]
+    assert len(homes(trial, "db")) == len(homes(trial, "cache")) == 4
+
+
 def test_an_application_keeps_a_constraint_that_comes_while_it_is_decided() -> None:
     jobs = [
         services("db", 4, tags=("db",)),

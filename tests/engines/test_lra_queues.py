@@ -211,7 +211,7 @@ def test_the_fair_policy_goes_by_memory() -> None:
     wide = {"cpu": 2_000, "memory": 2 * GIB}
     deep = {"cpu": 500, "memory": 4 * GIB}
     jobs = [
-        job(f"{owner}{i}", 1, seconds=300, owner=owner, **size)
+        job(f"{owner}{i}", 1, seconds=20, owner=owner, **size)
         for i in range(20)
         for owner, size in (("a", wide), ("b", deep))
     ]

@@ -27,6 +27,9 @@ from argosy.model.events import (
     JobCancelled,
     JobChanged,
     JobSubmitted,
+    MachineChanged,
+    MachineJoined,
+    TaskFinished,
     TasksLost,
     TimerFired,
 )
@@ -340,3 +343,94 @@ def test_machines_without_room_are_counted_by_the_first_resource_they_lack() -> 
     nobody = ContainerKind(0, frozenset("w"), request, 1, allowed=np.zeros(4, bool))
     found = unplaced(memory, 0, [nobody], cell.free(), cell, (1_000, GIB))
     assert (found.ruled_out, found.nearest_miss) == ({"filtered": 4}, None)
+
+
+class TestTasksThatConstraintsConcern:
+    """Hard: at most one on each machine."""
+
+    def bench(self, tasks: int, *cores: int, **fields: Any) -> tuple[Any, Cell, Any]:
+        apart = parse_constraint("w -> {w, 0, 0} in machine hard")
+        engine, cell = an_engine(operator=(apart,), t_job=SECOND), cell_of(*cores)
+        made = job("a", tasks, tags=("w",), **fields).job
+        return engine, cell, only(submit(engine, cell, made, 0), Think)
+
+    def end(self, engine: Any, cell: Cell, thinking: Think) -> tuple[list[int], Any]:
+        """The tasks that are claimed, and what happens once that is answered."""
+        effects = engine.handle(DecisionDue(thinking.token), cell, SECOND)
+        if not any(isinstance(effect, Commit) for effect in effects):
+            return [], effects
+        claimed = only(effects, Commit).transaction.claims.tasks.tolist()
+        return claimed, answer(engine, cell, effects, SECOND)
+
+    @pytest.mark.parametrize(("gang", "kept"), [(False, 1), (True, 0)])
+    def test_what_would_break_one_by_now_is_decided_again_at_once(
+        self, gang: bool, kept: int
+    ) -> None:
+        engine, cell, thinking = self.bench(2, 4, 4, gang=gang)
+        assert cell.commit(Transaction("t", tagged(cell, 5, "w", 0))).all_accepted
+        claimed, effects = self.end(engine, cell, thinking)
+        assert len(claimed) == kept
+        told = only(effects, Explain)
+        assert told.explanation.refused == Refusal(Why.FILTERED, machine=0)
+        assert sorted([*told.tasks.tolist(), *claimed]) == tasks_of(0, 0, 1).tolist()
+        # It does not wait for anything to end.
+        again = only(effects, Think)
+        assert again.token != thinking.token
+
+    def test_what_finds_no_place_is_told_and_decided_on_alone(self) -> None:
+        engine, cell, thinking = self.bench(2, 4, 1, cpu=3_000)
+        claimed, effects = self.end(engine, cell, thinking)
+        assert claimed == tasks_of(0, 0).tolist()
+        assert only(effects, Explain).tasks.tolist() == tasks_of(0, 1).tolist()
+        claimed, effects = self.end(engine, cell, only(effects, Think))
+        assert claimed == []
+        assert only(effects, Explain).tasks.tolist() == tasks_of(0, 1).tolist()
+        # Nothing of it found a place, so it waits.
+        assert only(effects, WakeMe).at > SECOND
+
+    def test_applications_under_way_are_counted_only_while_their_claims_are(self) -> None:
+        """The claim of an application for m0 is being answered: then tasks keep off it."""
+        apart = parse_constraint("w -> {w, 0, 0} in machine hard")
+        for is_committing in (False, True):
+            engine, cell = an_engine(operator=(apart,), t_job=SECOND), cell_of(4)
+            submit(engine, cell, service("b", 1), 1)
+            planned = plan(engine, cell)
+            made = job("a", 1, tags=("w",)).job
+            thinking = only(submit(engine, cell, made, 0, INTERVAL), Think)
+            if is_committing:
+                assert only(decide(engine, cell, planned), Commit)
+            effects = engine.handle(DecisionDue(thinking.token), cell, INTERVAL)
+            commits = [effect for effect in effects if isinstance(effect, Commit)]
+            assert len(commits) == (not is_committing)
+
+
+def test_why_some_tasks_are_left_counts_the_room_that_the_others_have_just_taken() -> None:
+    """Two of three tasks fit, one a machine: there the third lacks two of its three cores."""
+    cell = cell_of(4, 3)
+    engine_type = ENGINES["jkube"]
+    rule = parse_constraint("w -> {other, 0, 0} in machine")
+    context = Context("s", (), Random(1), constraints=(rule,))
+    engine = engine_type(make_settings(engine_type, {}), context)
+    made = job("a", 3, cpu=3_000, tags=("w",)).job
+    commit = only(decide(engine, cell, submit(engine, cell, made, 0)), Commit)
+    assert sorted(commit.transaction.claims.machines.tolist()) == [0, 1]
+    why = only(answer(engine, cell, [commit]), Explain)
+    assert why.tasks.tolist() == tasks_of(0, 2).tolist()
+    assert (why.explanation.feasible, why.explanation.ruled_out) == (0, {"cpu": 2})
+    miss = Refusal(Why.NO_ROOM, machine=0, dimension="cpu", lacking=2_000)
+    assert why.explanation.nearest_miss == miss
+
+
+@pytest.mark.parametrize("migrate", [0, 1])
+def test_containers_that_may_move_are_looked_at_again_when_room_may_have_appeared(
+    migrate: int,
+) -> None:
+    nothing = np.empty(0, np.int64)
+    for event in (
+        MachineChanged(0),
+        MachineJoined(0),
+        TaskFinished(nothing, nothing, nothing, nothing),
+    ):
+        engine = an_engine(migrate=migrate)
+        timers = [e for e in engine.handle(event, cell_of(4), 0) if isinstance(e, WakeMe)]
+        assert [timer.at for timer in timers] == [INTERVAL] * migrate

@@ -238,7 +238,7 @@ def test_queues_share_by_their_weights() -> None:
         for owner in ("a", "b")
     ]
     # Without a back-off, all jobs of both owners are there whenever one is chosen.
-    trial = run("medea", jobs, {"queues": {"a": 3.0}, "t_job": 1_000, "t_task": 0, "backoff": 0})
+    trial = run("medea", jobs, {"queues": {"a": 3.0}, "t_job": 20_000, "t_task": 0, "backoff": 0})
     first = [x.job[0] for x in trial.of(PlacedRecord)][:40]
     assert (first.count("a"), first.count("b")) == (30, 10)
 

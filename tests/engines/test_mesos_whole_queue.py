@@ -12,7 +12,7 @@ from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.mesos import Mesos, MesosSettings
 from argosy.experiments.execute import execute
-from argosy.model.effects import Abandon, Commit, Think, WakeMe
+from argosy.model.effects import Abandon, Commit, Explain, Think, WakeMe
 from argosy.model.events import JobCancelled, TimerFired
 from argosy.model.random import Random
 from argosy.model.transactions import OPERATOR, Transaction
@@ -172,3 +172,23 @@ def test_a_hundredth_of_a_small_cell_is_enough_for_an_offer() -> None:
     engine, cell = at_once(least_cores=100), cell_of(4)
     submit(engine, cell, large("a", 1), 0)
     assert only(offer(engine, cell), Think).job == 0
+
+
+def test_tasks_without_a_machine_are_told_at_first_and_whenever_others_of_their_job_get_one() -> (
+    None
+):
+    engine, cell = at_once(rest=0), cell_of(4)
+    take(cell, 0, 1)
+    submit(engine, cell, large("a", 2), 0)
+
+    def told() -> list[list[int]]:
+        effects = offer(engine, cell)
+        thinking = only(effects, Think)
+        for commit in of(decide(engine, cell, thinking), Commit):
+            answer(engine, cell, commit)
+        return [each.tasks.tolist() for each in of(effects, Explain)]
+
+    assert told() == [tasks_of(0, 0, 1).tolist()]
+    assert told() == []
+    cell.commit(Transaction(OPERATOR, releases=tasks_of(99, 0)))
+    assert told() == [tasks_of(0, 1).tolist()]

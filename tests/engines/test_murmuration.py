@@ -15,6 +15,7 @@ from argosy.cell.waits import feed
 from argosy.engines.api import Context, wait_view_for
 from argosy.engines.murmuration import Murmuration, MurmurationSettings
 from argosy.engines.murmuration.estimates import Learner
+from argosy.engines.registry import ENGINES
 from argosy.experiments.execute import execute
 from argosy.model.effects import Effect, Enqueue, Explain, Send, Think, WakeMe
 from argosy.model.events import (
@@ -31,6 +32,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Why
+from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Machine
 from argosy.model.messages import AskWaits, EndsReported, WaitUpdate
 from argosy.model.random import Random
@@ -40,6 +42,7 @@ from argosy.model.transactions import OPERATOR, AddMachine, RelabelMachine, Tran
 from argosy.model.truth import SimulatedJob
 from argosy.model.units import LARGEST
 from argosy.testing.builders import GIB, SECOND, job, machines, scenario
+from argosy.testing.builders import cell as cell_of
 from argosy.testing.conformance import ConformanceRun
 from argosy.worlds.sim import SimulatedWorld
 
@@ -555,3 +558,29 @@ def test_as_published_tasks_leave_one_by_one_while_the_job_is_decided_on() -> No
     thinking = only(plain.handle(submitted(job("a", 5), 0), cell, 0), Think)
     assert thinking.duration == 70 + 5 * 3
     assert only(plain.handle(DecisionDue(thinking.token), cell, 0), Enqueue).pace is None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"t_update": 2 * SECOND},
+        # More tasks wait for a queue than can be tried in the pause between two attempts.
+        {"t_update": SECOND, "t_task": SECOND // 5, "decide": "task"},
+    ],
+)
+def test_attempts_in_vain_leave_time_to_read_that_a_queue_has_room(
+    settings: dict[str, Any],
+) -> None:
+    jobs = [job("first", 2, seconds=10), job("later", 6, seconds=1, submit=5)]
+    spec = scenario(
+        "murmuration",
+        jobs,
+        replicas=1,
+        settings=settings,
+        cell=cell_of(1, cpu=1_000),
+        machines=MachineModel(limit=1),
+        horizon=200 * SECOND,
+    )
+    world = SimulatedWorld(spec, ENGINES)
+    world.run()
+    assert world.runtime.open_tasks == 0

@@ -151,3 +151,32 @@ def test_cancelled_tasks_are_no_longer_announced() -> None:
     cancelled = JobCancelled(waits, 1, tasks_of(1, *range(20)))
     said = only(engine.handle(cancelled, cell, 0), Commit).transaction.wants
     assert said.amounts[0] == 4_000
+
+
+def test_a_demand_is_announced_while_its_job_waits_for_another_attempt() -> None:
+    """Four cores of eight are taken, so a job for six waits after its attempt."""
+    engine, cell = an_omega(weight=1.0, backoff=60 * SECOND), cell_of(8)
+    take(cell, 0, 4)
+    effects = submit(engine, cell, job("a", 1, cpu=6_000).job, 0)
+    assert only(effects, Commit).transaction.wants.amounts[0] == 6_000
+    thinking = only(effects, Think)
+    decided = engine.handle(DecisionDue(thinking.token), cell, 0)
+    assert only(decided, WakeMe).at == 60 * SECOND
+    # What it wants has not changed, so nothing is announced until the lease is half over.
+    assert not [effect for effect in decided if isinstance(effect, Commit)]
+    assert not engine.handle(TimerFired("rest"), cell, LEASE // 2)
+    said = only(engine.handle(TimerFired("rest"), cell, LEASE // 2 + 1), Commit).transaction.wants
+    assert (said.amounts[0], said.until) == (6_000, LEASE // 2 + 1 + LEASE)
+
+
+def test_a_demand_is_announced_while_it_is_being_decided_and_taken_back_once_it_is_met() -> None:
+    engine, cell = an_omega(weight=1.0), cell_of(8)
+    effects = submit(engine, cell, job("a", 2).job, 0)
+    assert only(effects, Commit).transaction.wants.amounts[0] == 2_000
+    commit = only(engine.handle(DecisionDue(only(effects, Think).token), cell, 0), Commit)
+    # The answer is under way: not a word about its demand.
+    assert commit.transaction.wants is None
+    assert not engine.handle(TimerFired("rest"), cell, 1)
+    answered = engine.handle(Committed(commit.token, cell.commit(commit.transaction)), cell, 2)
+    assert only(answered, Commit).transaction.wants.amounts == (0, 0)
+    assert not engine.handle(TimerFired("rest"), cell, LEASE)

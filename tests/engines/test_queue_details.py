@@ -32,6 +32,7 @@ from argosy.model.events import (
     TimerFired,
 )
 from argosy.model.explanations import Why
+from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -188,6 +189,17 @@ def test_a_sparrow_cancels_left_over_probes_and_repeats_machines_as_set() -> Non
             assert probe.cancel is is_set
             same += len(set(probe.machines.tolist())) == 1
         assert (same > 0) is is_set
+
+
+@pytest.mark.parametrize(("estimate", "expected"), [(None, 0), (7 * SECOND, 7 * SECOND)])
+def test_a_task_that_comes_back_is_sent_with_its_estimate_if_it_has_one(
+    estimate: int | None, expected: int
+) -> None:
+    engine, cell = an_engine("sparrow"), cell_of(4)
+    made = Job("a", (TaskGroup(1, Resources(1_000, GIB), estimate=estimate),))
+    back = TasksLost(made, 0, tasks_of(0, 0), np.zeros(1, np.int32), Why.QUEUE_FULL)
+    asked = only(engine.handle(back, cell, 0), AskQueues)
+    assert only(report(engine, cell, asked, room=[3]), Probe).estimate == expected
 
 
 def test_an_eagle_repeats_machines_only_if_that_is_set() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from serial_attempts import cell_of, end, only, submit, take, tasks_of
 
 from argosy.agents.committing import refused
@@ -13,6 +14,7 @@ from argosy.cell import Cell
 from argosy.cell.bitmaps import to_mask
 from argosy.engines.api import Context
 from argosy.engines.omega import Omega, OmegaSettings
+from argosy.engines.registry import ENGINES
 from argosy.engines.shared.failure_domains import over_domains
 from argosy.model.effects import Abandon, Commit, Explain, Think, WakeMe
 from argosy.model.events import (
@@ -28,9 +30,11 @@ from argosy.model.explanations import Refusal, Why
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.scenario import SchedulerLimits
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
 from argosy.model.truth import group_with_truth, simulated_job
-from argosy.testing.builders import GIB, SECOND, job, machines
+from argosy.testing.builders import GIB, SECOND, job, machines, scenario
+from argosy.worlds.sim import SimulatedWorld
 
 NOTHING = np.empty(0, np.int64)
 
@@ -231,3 +235,33 @@ def test_a_job_is_given_up_after_its_attempts_and_not_before() -> None:
         assert not of(effects, Abandon)
     gone = only(decide(engine, cell, only(effects, Think)), Abandon)
     assert gone.explanation.refused.lacking == 3
+
+
+def test_a_job_of_several_groups_does_not_carry_the_explanation_of_the_job_before() -> None:
+    engine, cell = an_omega(), cell_of(8)
+    groups = [group_with_truth(1, Resources(cpu, GIB), (SECOND,)) for cpu in (1_000, 2_000)]
+    made = [job("a").job, simulated_job("b", *groups).job, job("c").job]
+    told = []
+    for number, each in enumerate(made):
+        commit = only(decide(engine, cell, only(submit(engine, cell, each, number), Think)), Commit)
+        engine.handle(Committed(commit.token, cell.commit(commit.transaction)), cell, 0)
+        told.append(commit.explanation is not None)
+    assert told == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings"), [("monolithic", {"order": "precedence"}), ("yarn", {})]
+)
+def test_a_job_beyond_a_limit_lets_others_go_first_even_without_a_pause(
+    engine: str, settings: dict[str, Any]
+) -> None:
+    jobs = [job("high", precedence=1), job("low", seconds=1, submit=0.5)]
+    spec = scenario(engine, jobs, replicas=1, horizon=3 * SECOND)
+    entry = structs.replace(
+        spec.fleet[0],
+        settings={**spec.fleet[0].settings, **settings, "backoff": 0},
+        limits=SchedulerLimits(precedence=0),
+    )
+    world = SimulatedWorld(structs.replace(spec, fleet=(entry,)), ENGINES)
+    world.run()
+    assert world.runtime.open_tasks == 1, "only the job beyond the limit is left"

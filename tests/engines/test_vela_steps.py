@@ -98,6 +98,25 @@ def ready_to_commit(engine: Vela, cell: Cell, machines: Sequence[int]) -> Commit
     return commit
 
 
+@pytest.mark.parametrize(
+    ("settings", "fields"),
+    [
+        ({}, {"free": False}),
+        ({"decision_filters": ("ResourcesFit",)}, {"free": True}),
+        ({"decision_scores": {"ResourcesFit": 1.0}}, {"free": True}),
+        ({"rounds": 3}, {"rounds": 3}),
+        ({"rounds": 3, "asks": "machines"}, {"rounds": 1}),
+        ({"sampling_limit": 70}, {"limit": 70}),
+        ({"repeats": True}, {"repeats": True}),
+        ({"overshoot": True}, {"overshoot": True}),
+        ({"strategy": "learned"}, {"strategy": "learned"}),
+    ],
+)
+def test_agents_are_asked_as_it_is_set(settings: dict[str, Any], fields: dict[str, Any]) -> None:
+    engine = a_vela(**settings)
+    assert {name: getattr(engine._pipeline, name) for name in fields} == fields
+
+
 def test_figures_count_a_task_on_its_way() -> None:
     engine, cell = a_vela(samplers=1, t_sampling=3 * MS), federation(a=4, b=4)
     effects = submit(engine, cell, "first", 0)

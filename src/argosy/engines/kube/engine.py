@@ -13,6 +13,7 @@ from argosy.cell.bitmaps import to_bitmap
 from argosy.cell.draft import claims_of
 from argosy.engines.api import Capabilities, Context, Finishes, Settings
 from argosy.engines.kube.queues import (
+    NEVER_DUE,
     Batch,
     Kinds,
     QueuedPod,
@@ -46,7 +47,6 @@ from argosy.model.transactions import Claims, Outcome, TaskArray, Transaction
 from argosy.model.units import Micros
 
 _RETRY: Final = "retry"
-_NEVER: Final = 2**62
 #: Longest time for which attempts are skipped, because their time is only reported afterwards.
 _LONGEST: Final = 60_000_000
 _OTHERS_FIRST: Final = "room for the tasks of higher precedence, or a longer retry"
@@ -122,9 +122,10 @@ class Kube:
         self._due = 0
         self._is_punctual = settings.t_task > 0
         #: The earliest timer set.
-        self._timer = _NEVER
-        #: The machine at which the next search starts.
+        self._timer = NEVER_DUE
+        #: The machine at which the next search starts; how many of how many machines it considers.
         self._turn = 0
+        self._looks = 0, 0
         #: The task that others were told goes first.
         self._first: int | None = None
 
@@ -135,7 +136,7 @@ class Kube:
             case Committed(token, outcome) if token == self._decision:
                 return self._bound(outcome, view, now)
             case TimerFired(name) if name == _RETRY and now >= self._timer:
-                self._timer = _NEVER
+                self._timer = NEVER_DUE
                 return self._go_on(view, now)
             case TaskFinished(_, _, _, shapes):
                 begun = self._catch_up(now)
@@ -204,8 +205,9 @@ class Kube:
         """Takes the next task and searches for a machine in the current cell."""
         self._pod = self._claims = None
         self._is_withdrawn = False
-        self._waiting.move_due(now, self._ready)
-        if self._is_all_in_vain(view):
+        if self._waiting.due <= now:
+            self._waiting.move_due(now, self._ready)
+        if self._room.is_lacked_by_all and self._is_all_in_vain(view):
             return self._pass_over(now)
         if not self._ready:
             return self._set_timer(self._waiting.due)
@@ -237,6 +239,8 @@ class Kube:
                 self._claims = claims_of(one(pod.task), kind.shape, found)
                 return True
             looks = None
+        preempts = self._may_preempt(kind)
+        has_victims = preempts and view.may_evict(kind.precedence)
         draft = Draft(view)
         found, _ = draft.place(
             one(pod.task),
@@ -245,11 +249,14 @@ class Kube:
             random,
             requires=kind.requires,
             prefer=_prefer(kind, looks, view),
-            preempt_below=kind.precedence if self._may_preempt(kind) else None,
+            preempt_below=kind.precedence if has_victims else None,
         )
         self._explanation = found.explanation(self._settings.score)
         self._claims = draft.claims() if draft.count else None
         if self._claims is None:
+            if preempts and not has_victims:
+                # As a search for victims does: without any, later tasks get the same machines.
+                random.bits()
             self._room.found_none(kind, self._explanation, view, now)
         return self._claims is not None
 
@@ -258,8 +265,11 @@ class Kube:
 
     def _in_turn(self, view: View) -> tuple[int, int, int] | None:
         """The machines to consider first: for `_window`; none if all are considered."""
-        machines = view.machines
-        looks = self._settings.looks or looks_at(machines)
+        looks, machines = self._looks
+        if machines != view.machines:
+            machines = view.machines
+            looks = self._settings.looks or looks_at(machines)
+            self._looks = looks, machines
         if looks >= machines:
             return None
         first = (self._turn + self._vain.take_passed() * looks) % machines
@@ -296,33 +306,34 @@ class Kube:
     def _found_none(self, view: View, now: int) -> Sequence[Effect]:
         pod = self._pod
         assert pod is not None
-        effects: list[Effect] = []
+        effects: Sequence[Effect]
         if pod.attempts >= self._settings.attempts:
             given_up = Refusal(Why.ATTEMPTS, lacking=pod.attempts)
-            effects.append(
-                Abandon(one(pod.task), structs.replace(self._explanation, refused=given_up))
-            )
+            why = structs.replace(self._explanation, refused=given_up)
+            effects = (Abandon(one(pod.task), why),)
             self._room.wanted(pod.kind, -1)
             self._is_gone(pod)
             self._vain.recount()
         else:
-            effects.extend(self._explain(pod))
-            effects.extend(self._tell_others(pod))
+            effects = (*self._explain(pod), *self._tell_others(pod))
             self._vain.put_aside(pod, now)
-        effects.extend(self._begin(view, now))
-        return effects
+        if now < self._due and not self._settings.retry:
+            # A live world does not wait for decisions. Without a pause, attempts in vain would go on at
+            # this instant for ever.
+            self._pod = self._claims = None
+            return (*effects, *self._set_timer(self._due))
+        begun = self._begin(view, now)
+        return (*effects, *begun) if effects else begun
 
     def _explain(self, pod: QueuedPod) -> Sequence[Effect]:
         """Explains a task's first failure, together with the rest of its batch, and then ever more
         rarely, because there are millions of attempts in a full cell."""
-        tasks = [pod.task]
-        if pod.batch is not None:
-            tasks += self._ready.explained(pod.batch)
-            pod.batch = None
+        batch, pod.batch = pod.batch, None
+        rest = [] if batch is None else self._ready.explained(batch)
         if pod.attempts < 2 * pod.explained:
             return ()
         pod.explained = pod.attempts
-        return (Explain(np.array(tasks, np.int64), self._explanation),)
+        return (Explain(np.array([pod.task, *rest], np.int64), self._explanation),)
 
     def _tell_others(self, pod: QueuedPod) -> Sequence[Effect]:
         """Tells tasks that have not been tried since the last attempt of a task of higher precedence,
@@ -339,15 +350,16 @@ class Kube:
             self._first = None
             self._ready.tell_again()
 
-    def _set_timer(self, due: int | None) -> Sequence[Effect]:
-        if due is None or self._timer <= due:
+    def _set_timer(self, due: int) -> Sequence[Effect]:
+        if self._timer <= due or due == NEVER_DUE:
             return ()
         self._timer = due
         return (WakeMe(due, _RETRY),)
 
     def _is_all_in_vain(self, view: View) -> bool:
-        """Whether no task can find a machine until room is freed. The first attempt of a batch and the
-        last attempt of a task are always made, because they are reported."""
+        """Whether no task can find a machine until room is freed, if all kinds are known to lack some.
+        The first attempt of a batch and the last attempt of a task are always made, because they are
+        reported."""
         head = self._ready.head
         return (
             self._settings.skip_hopeless_attempts
@@ -371,7 +383,8 @@ class Kube:
     def _catch_up(self, now: int) -> Sequence[Effect]:
         """Accounts for skipped attempts, and continues with the one in progress, if any."""
         if self._vain.since is None:
-            self._waiting.move_due(now, self._ready)
+            if self._waiting.due <= now:
+                self._waiting.move_due(now, self._ready)
             return ()
         found = self._vain.until(now)
         if found is None:

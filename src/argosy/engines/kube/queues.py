@@ -14,6 +14,8 @@ from argosy.model.transactions import TaskArray
 
 #: Before any time.
 NEVER: Final = -1
+#: After any time.
+NEVER_DUE: Final = 2**62
 
 
 class TaskKind:
@@ -204,11 +206,11 @@ class ReadyQueue:
     def pop(self) -> QueuedPod:
         level = self._first
         assert level is not None
-        if level.is_returned_next:
+        if level.returned and level.is_returned_next:
             pod = heapq.heappop(level.returned)[2]
         else:
             pod = self._pop_arrived(level)
-        if level.is_empty:
+        if not level.items and not level.returned:
             self._order.pop()
             self._first = self._levels[self._order[-1]] if self._order else None
         return pod
@@ -283,7 +285,7 @@ class ReadyQueue:
         level = self._levels.get(precedence)
         if level is None:
             level = self._levels[precedence] = _Level()
-        if level.is_empty:
+        if not level.items and not level.returned:
             self._order.append(precedence)
             self._order.sort()
             self._first = self._levels[self._order[-1]]
@@ -297,6 +299,8 @@ class RetryQueue:
     def __init__(self, wait: int) -> None:
         self._wait = wait
         self._pods: deque[tuple[int, QueuedPod]] = deque()
+        #: When the first task has waited long enough; `NEVER_DUE` if there is none.
+        self.due = NEVER_DUE
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -305,22 +309,25 @@ class RetryQueue:
         return (pod for _, pod in self._pods)
 
     def add(self, pod: QueuedPod, now: int) -> None:
-        self._pods.append((now + self._wait, pod))
+        due = now + self._wait
+        self._pods.append((due, pod))
+        if due < self.due:
+            self.due = due
 
     def keep(self, is_wanted: Callable[[int], bool]) -> Counter[TaskKind]:
         """Drops withdrawn tasks; returns how many of each kind."""
         gone = Counter(pod.kind for _, pod in self._pods if not is_wanted(pod.task))
         self._pods = deque(entry for entry in self._pods if is_wanted(entry[1].task))
+        self._look()
         return gone
-
-    @property
-    def due(self) -> int | None:
-        """When the first task has waited long enough."""
-        return self._pods[0][0] if self._pods else None
 
     def move_due(self, now: int, ready: ReadyQueue) -> None:
         while self._pods and self._pods[0][0] <= now:
             ready.take_back(self._pods.popleft()[1])
+        self._look()
+
+    def _look(self) -> None:
+        self.due = self._pods[0][0] if self._pods else NEVER_DUE
 
 
 class Kinds:

@@ -41,14 +41,19 @@ class Room:
         self._preempts = preempts
         #: Resources held by this scheduler's running tasks, per dimension.
         self._used: list[int] = []
+        #: What a task of each shape takes, by dimension. A task that was placed asks for nothing that
+        #: the cell gets to know only later.
+        self._takes: dict[int, list[tuple[int, int]]] = {}
         #: Tasks that want a machine, by kind; kinds that found none.
         self._wanting: Counter[TaskKind] = Counter()
         self._lacking: dict[TaskKind, Lack] = {}
 
     def wanted(self, kind: TaskKind, count: int) -> None:
-        self._wanting[kind] += count
-        if not self._wanting[kind]:
-            del self._wanting[kind]
+        left = self._wanting[kind] + count
+        if left:
+            self._wanting[kind] = left
+        else:
+            self._wanting.pop(kind, None)
 
     def taken(self, kind: TaskKind, view: View) -> None:
         self.wanted(kind, -1)
@@ -96,18 +101,26 @@ class Room:
         lack.change = view.last_change
         return lack
 
+    @property
+    def is_lacked_by_all(self) -> bool:
+        """Whether tasks of every kind that wants a machine found none."""
+        wanting, lacking = self._wanting, self._lacking
+        return len(wanting) <= len(lacking) and wanting.keys() <= lacking.keys()
+
     def is_short(self, view: View) -> bool:
         """Whether no waiting task can find a machine until this scheduler is told of a change."""
         return (
-            self._wanting.keys() <= self._lacking.keys()
+            self.is_lacked_by_all
             and self.is_own(view)
             # Others may have left since the last look.
             and all(self.look_again(kind, view) is not None for kind in self._wanting)
         )
 
     def _book(self, shape: int, sign: int, view: View) -> None:
-        request = view.shape_request(shape)
-        if len(self._used) < len(request):
+        takes = self._takes.get(shape)
+        if takes is None:
+            request = view.shape_request(shape)
             self._used += [0] * (len(request) - len(self._used))
-        for dimension, amount in enumerate(request):
+            takes = self._takes[shape] = [(d, amount) for d, amount in enumerate(request) if amount]
+        for dimension, amount in takes:
             self._used[dimension] += sign * amount

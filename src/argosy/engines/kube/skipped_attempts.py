@@ -41,10 +41,9 @@ class VainAttempts:
         while True:
             waiting.move_due(min(at, now), ready)
             if not ready:
-                due = waiting.due
-                if due is None or due >= now:
+                if waiting.due >= now:
                     return None
-                at = due
+                at = waiting.due
                 continue
             if at >= now:
                 return None
@@ -61,7 +60,8 @@ class VainAttempts:
 
     def tried(self, pod: QueuedPod) -> None:
         pod.attempts += 1
-        self.most = max(self.most, pod.attempts)
+        if pod.attempts > self.most:
+            self.most = pod.attempts
 
     def put_aside(self, pod: QueuedPod, now: int) -> None:
         pod.failed_at = now

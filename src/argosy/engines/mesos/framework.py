@@ -150,7 +150,7 @@ class Framework:
 
     def _refused(self, available: NDArray[np.int64], now: int) -> NDArray[np.bool_]:
         """Machines that were declined and have no more than then."""
-        if len(self._until) != len(available):
+        if self._declined.shape != available.shape:
             return np.zeros(len(available), np.bool_)
         refused: NDArray[np.bool_] = self._until > now
         return refused & ~(available > self._declined).any(axis=1)
@@ -164,7 +164,7 @@ class Framework:
             return
         if not self._failed_first and any(not work.attempts for work in self.queue):
             return
-        if len(self._until) != len(offer):
+        if self._declined.shape != offer.shape:
             self._until = np.zeros(len(offer), np.int64)
             self._declined = np.zeros_like(offer)
         unused: NDArray[np.bool_] = np.asarray(offer.any(axis=1))

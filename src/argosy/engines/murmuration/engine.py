@@ -100,6 +100,8 @@ class Murmuration:
         self._stuck: list[WaitingTasks] = []
         self._will_retry = False
         self._deciding: RankedTasks | None = None
+        #: When the last decision ends, if reading takes time.
+        self._busy_until = 0
         #: In the published form: placements of the current decision, told when it ends.
         self._gossip: list[WaitUpdate] = []
         #: Placements of which the peers have not been told yet, and whether they will be at a set time.
@@ -145,8 +147,7 @@ class Murmuration:
             case Started(again=True):
                 return self._peers.ask(now)
             case TimerFired(name) if name == _RETRY:
-                self._will_retry = False
-                return self._retry_stuck(view, now)
+                return self._retry_after_reading(view, now)
             case TimerFired(name) if name == _TELL:
                 self._will_tell = False
                 return self._tell_all()
@@ -213,7 +214,8 @@ class Murmuration:
         duration = (settings.t_job if work.is_new else 0) + settings.t_task * len(work.tasks)
         if settings.t_update:
             self._view.settle(now)
-            self._view.occupy(now + duration)
+            self._busy_until = now + duration
+            self._view.occupy(self._busy_until)
         think = Think(duration, work.number, work.number)
         if not settings.as_published:
             return (think,)
@@ -393,6 +395,15 @@ class Murmuration:
             self._will_retry = True
             effects.append(WakeMe(now + self._settings.retry, _RETRY))
         return effects
+
+    def _retry_after_reading(self, view: View, now: int) -> Sequence[Effect]:
+        """An attempt ends the reading of a message. Another attempt before one has been read would be
+        in vain as well, and so would all that follow."""
+        has_read_at = self._busy_until + self._settings.t_update
+        if self._settings.t_update and self._view.waiting and now < has_read_at:
+            return (WakeMe(has_read_at, _RETRY),)
+        self._will_retry = False
+        return self._retry_stuck(view, now)
 
     def _retry_stuck(self, view: View, now: int) -> Sequence[Effect]:
         for job, number, tasks in self._stuck:

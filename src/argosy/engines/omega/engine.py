@@ -10,7 +10,14 @@ from msgspec import Meta
 from argosy.cell import Bitmap, View
 from argosy.engines.api import Capabilities, Context, Settings
 from argosy.engines.omega.fairness import CurrentShare, FairShare
-from argosy.engines.shared.serial import CommitTerms, PendingJob, SerialScheduler, SerialSettings
+from argosy.engines.shared.serial import (
+    HOW,
+    WHERE,
+    CommitTerms,
+    PendingJob,
+    SerialScheduler,
+    SerialSettings,
+)
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.parts import APP, SELF, apart_tag, app_tag
 from argosy.model.effects import Abandon, Commit, Effect, Explain, WakeMe
@@ -66,7 +73,11 @@ class Omega(SerialScheduler):
         super().__init__(settings, context)
         self._settings = settings
         is_divided = bool(settings.spread) or settings.regions > 1
-        self._searches_all = not is_divided and self._leaves_as_is(Omega)
+        self._searches_all = not is_divided and self._leaves_as_is(Omega, WHERE)
+        is_varied = settings.patience or settings.weight or settings.preempt
+        self._decides_plainly = (
+            self._searches_all and not is_varied and self._leaves_as_is(Omega, HOW)
+        )
         #: The terms of jobs that neither starve nor are gangs.
         self._usual_terms = CommitTerms(
             atomic=settings.transaction == "atomic",
@@ -95,7 +106,8 @@ class Omega(SerialScheduler):
     def handle(self, event: Event, view: View, now: int) -> Sequence[Effect]:
         fair = self._fair
         if fair is None:
-            return super().handle(event, view, now)
+            # Named, because `super()` would cost more than the call.
+            return SerialScheduler.handle(self, event, view, now)
         self._now = now
         match event:
             case JobSubmitted(job, _, tasks) | TasksLost(job, _, tasks):
@@ -120,7 +132,7 @@ class Omega(SerialScheduler):
 
     def _begin(self, view: View) -> Sequence[Effect]:
         if self._fair is None:
-            return super()._begin(view)
+            return SerialScheduler._begin(self, view)
         if self._queue:
             self._share = self._fair.share(view, self._now)
             if self._share.is_reached:

@@ -18,7 +18,7 @@ from msgspec import Meta, structs
 from numpy.typing import NDArray
 
 from argosy.cell import Bitmap, Draft, Found, Rule, View
-from argosy.cell.draft import claims_of
+from argosy.cell.draft import shapes_alike
 from argosy.engines.api import Context, Settings
 from argosy.engines.shared.failure_domains import over_domains
 from argosy.engines.shared.gangs import explain_gang
@@ -48,6 +48,8 @@ RULES: Final = {"first-fit": Rule.FIRST, "best-fit": Rule.BEST, "worst-fit": Rul
 
 #: Methods of `SerialScheduler` that say where tasks may go and where they should.
 WHERE: Final = ("machines", "near", "preferred", "reserved", "tags", "visits")
+#: Those that say which tasks a decision is about, how it is made and committed, and how long it takes.
+HOW: Final = ("_choose", "decision_time", "part", "precedence", "terms")
 _NO_TASKS: Final[TaskArray] = np.empty(0, np.int64)
 _NO_TASKS.flags.writeable = False
 
@@ -79,21 +81,18 @@ class SerialSettings(Settings, frozen=True):
     backoff: Micros = Micros(1_000_000)
 
 
-class PendingJob:
+class PendingJob(msgspec.Struct, gc=False, eq=False):
     """The unplaced tasks of one job."""
 
-    __slots__ = ("attempts", "job", "lost", "number", "tasks", "waits")
-
-    def __init__(self, job: Job, number: int, tasks: TaskArray) -> None:
-        self.job = job
-        self.number = number
-        #: In ascending order.
-        self.tasks = tasks
-        self.attempts = 0
-        #: Attempts that left tasks unplaced, for lack of room or because of a conflict.
-        self.lost = 0
-        #: Consecutive attempts that ended in waiting.
-        self.waits = 0
+    job: Job
+    number: int
+    #: In ascending order.
+    tasks: TaskArray
+    attempts: int = 0
+    #: Attempts that left tasks unplaced, for lack of room or because of a conflict.
+    lost: int = 0
+    #: Consecutive attempts that ended in waiting.
+    waits: int = 0
 
 
 class CommitTerms(msgspec.Struct, frozen=True, gc=False):
@@ -115,6 +114,12 @@ class JobQueue(Protocol):
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[PendingJob]: ...
+
+
+def _is_picky(job: Job) -> bool:
+    """Whether tasks differ, or cannot go to just any machine."""
+    group = job.groups[0]
+    return bool(len(job.groups) > 1 or group.requires or group.wishes or job.constraints)
 
 
 def _both(within: Bitmap | None, only: Bitmap) -> Bitmap:
@@ -149,11 +154,15 @@ class SerialScheduler:
         self._is_committing = False
         self._withdrawals: list[Withdrawal] = []
         #: Whether all machines are searched alike, so that `WHERE` need not be asked for every job.
-        self._searches_all = not settings.spread and self._leaves_as_is(SerialScheduler)
+        self._searches_all = not settings.spread and self._leaves_as_is(SerialScheduler, WHERE)
+        #: Whether `HOW` need not be asked about jobs that are no gangs: each decision is about all of
+        #: their tasks, with the job's precedence, and is committed on the usual terms.
+        self._decides_plainly = self._searches_all and self._leaves_as_is(SerialScheduler, HOW)
+        self._usual_terms = CommitTerms()
 
-    def _leaves_as_is(self, known: type[SerialScheduler]) -> bool:
-        """Whether no subclass of `known` overrides a method that says where tasks may go."""
-        return all(getattr(type(self), name) is getattr(known, name) for name in WHERE)
+    def _leaves_as_is(self, known: type[SerialScheduler], names: Sequence[str]) -> bool:
+        """Whether no subclass of `known` overrides one of these methods."""
+        return all(getattr(type(self), name) is getattr(known, name) for name in names)
 
     def decision_time(self, work: PendingJob) -> int:
         return self._serial.t_job + self._serial.t_task * len(work.tasks)
@@ -283,38 +292,55 @@ class SerialScheduler:
             return ()
         work = self._deciding = self._queue.popleft()
         work.attempts += 1
-        self._terms = self.terms(work)
-        self._claims = self._choose(work, view)
         self._decision += 1
         self._is_committing = False
-        return (Think(self.decision_time(work), self._decision, work.number),)
+        job, tasks = work.job, work.tasks
+        if self._decides_plainly and not (job.gang or _is_picky(job)) and len(tasks):
+            self._terms = self._usual_terms
+            self._claims = self._choose_anywhere(work, tasks, job.precedence, view)
+            duration = self._serial.t_job + self._serial.t_task * len(tasks)
+        else:
+            self._terms = self.terms(work)
+            self._claims = self._choose(work, view)
+            duration = self.decision_time(work)
+        return (Think(duration, self._decision, work.number),)
 
     def _choose(self, work: PendingJob, view: View) -> Claims | None:
         precedence, part = self.precedence(work, view), self.part(work, view)
-        groups, group = work.job.groups, work.job.groups[0]
-        is_picky = len(groups) > 1 or group.requires or group.wishes or work.job.constraints
-        if self._searches_all and not (is_picky or self._terms.preempt) and len(part):
-            return self._choose_anywhere(work, part, group, precedence, view)
+        if self._searches_all and not (_is_picky(work.job) or self._terms.preempt) and len(part):
+            return self._choose_anywhere(work, part, precedence, view)
         return self._choose_by_group(work, part, precedence, view)
 
     def _choose_anywhere(
-        self, work: PendingJob, part: TaskArray, group: TaskGroup, precedence: int, view: View
+        self, work: PendingJob, part: TaskArray, precedence: int, view: View
     ) -> Claims | None:
         """Identical tasks that may go to any machine, as most do: a single search."""
-        shape = view.shape(group.request, group.tags, precedence)
-        found = view.find(shape, len(part), self._rule, self._context.random)
-        count, keeps = len(found.machines), self._context.keeps_explanations
-        seen = found.explanation(self.rule_title) if keeps or count < len(part) else None
-        self._explanation = seen if keeps else None
+        group, random = work.job.groups[0], self._context.random
+        shape, asked = view.shape(group.request, group.tags, precedence), len(part)
+        seen: Explanation | None = None
+        self._explanation = None
+        if self._context.keeps_explanations:
+            found = view.find(shape, asked, self._rule, random)
+            seen = self._explanation = found.explanation(self.rule_title)
+            machines, versions = found.machines, found.versions
+        else:
+            machines, versions, short = view.find_plainly(shape, asked, self._rule, random)
+            if short is not None:
+                seen = short.explanation(self.rule_title)
+        count = len(machines)
         if count == len(work.tasks):
             self._explains, self._unplaced = [], _NO_TASKS
-            return self._by_claims(claims_of(work.tasks, shape, found), view)
-        self._explains = [] if seen is None or count == len(part) else [Explain(part[count:], seen)]
+            claims = Claims(part, machines, shapes_alike(shape, count), versions)
+            return self._by_claims(claims, view) if self._terms.by_claims else claims
+        self._explains = [] if seen is None or count == asked else [Explain(part[count:], seen)]
         self._unplaced = work.tasks[count:]
         if self._terms.atomic and count:
             self._explains = explain_gang(work.job, work.tasks, self._explains, count)
             return None
-        return self._by_claims(claims_of(part[:count], shape, found), view) if count else None
+        if not count:
+            return None
+        claims = Claims(part[:count], machines, shapes_alike(shape, count), versions)
+        return self._by_claims(claims, view)
 
     def _by_claims(self, claims: Claims, view: View) -> Claims:
         """With the versions that the terms ask for."""
@@ -392,6 +418,9 @@ class SerialScheduler:
         work.tasks = self._unplaced
         if self._withdrawals:
             return self._committed_late(work, claims, outcome, now, view)
+        if outcome.all_accepted and work.tasks is _NO_TASKS and not self._explains:
+            self._claims = None
+            return self._begin(view)
         if outcome.all_accepted:
             work.lost += bool(self._explains)
             # An attempt that got all it asked for does not count against the job, even if tasks remain.
@@ -433,7 +462,9 @@ class SerialScheduler:
             given_up = Refusal(Why.ATTEMPTS, lacking=work.attempts)
             return (Abandon(work.tasks, structs.replace(last, refused=given_up)),)
         delay = self.pause(work, should_wait=should_wait)
-        if not delay:
+        # Without a pause, the job would go first again and again where precedence decides: what else
+        # waits gets its turn before.
+        if not delay and not (should_wait and self._queue):
             work.waits = 0
             self._queue.append(work)
             return ()

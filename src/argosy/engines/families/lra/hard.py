@@ -34,12 +34,18 @@ class HardConstraintCheck:
         """`origins` has the machines of running tasks that the claims move."""
         self._memory = memory
         self._machines = claims.machines
-        shapes, self._kinds = np.unique(claims.shapes, return_inverse=True)
-        self._origins = [origins.get(task, -1) for task in claims.tasks.tolist()]
-        self._tags: list[Tags] = [memory.tags(shape, view) for shape in shapes.tolist()]
+        tasks, shapes = claims.tasks.tolist(), claims.shapes.tolist()
+        self._origins = [origins.get(task, -1) for task in tasks]
+        rows = [
+            (shape, memory.tags(task, shape, view))
+            for task, shape in zip(tasks, shapes, strict=True)
+        ]
+        known = {kind: number for number, kind in enumerate(dict.fromkeys(rows))}
+        self._kinds = np.array([known[row] for row in rows], np.int32)
+        self._tags: list[Tags] = [tags for _, tags in known]
         kinds = [
             ContainerKind(number, tags, np.array(view.shape_request(shape), np.int64), len(claims))
-            for number, (shape, tags) in enumerate(zip(shapes.tolist(), self._tags, strict=True))
+            for number, (shape, tags) in enumerate(known)
         ]
         self._constraints = [
             part

@@ -17,7 +17,7 @@ from argosy.engines.api import RunFacts, SettingMismatch
 from argosy.engines.families.lra.overrides import Overrides
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.lint import Surroundings, unsound
-from argosy.model.constraints.parts import APP, conjuncts, of_job
+from argosy.model.constraints.parts import APP, conjuncts, container_names, of_job
 from argosy.model.constraints.text import format_constraint
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
@@ -52,12 +52,16 @@ class ConstraintManager:
         self._active: dict[int, tuple[Constraint, ...]] = {}
         #: How many jobs of an application ask for a constraint; the ledger has it once.
         self._asking: Counter[tuple[str, Constraint]] = Counter()
+        #: How many active constraints name a single container, by its tag.
+        self._naming: Counter[str] = Counter()
+        #: These tags.
+        self.names: frozenset[str] = frozenset()
         self._require_sound(self.operator)
         self.operator_seen = tuple(self._seen(self.operator))
         #: Number of active hard constraints.
         self._hard = sum(constraint.hard for constraint in self.operator_seen)
         for seen in self.operator_seen:
-            ledger.add(seen)
+            self._change(seen, 1)
 
     def submit(self, number: int, job: Job) -> None:
         """Activates the application's constraints, or raises an error that says what is wrong with
@@ -99,14 +103,25 @@ class ConstraintManager:
 
     def _add(self, application: str, constraint: Constraint) -> None:
         if not self._asking[application, constraint]:
-            self._ledger.add(constraint)
+            self._change(constraint, 1)
         self._asking[application, constraint] += bool(application)
 
     def _remove(self, application: str, constraint: Constraint) -> None:
         self._asking[application, constraint] -= bool(application)
         if not self._asking[application, constraint]:
             del self._asking[application, constraint]
+            self._change(constraint, -1)
+
+    def _change(self, constraint: Constraint, times: int) -> None:
+        """Activates the constraint (1), or takes it back (-1)."""
+        if times > 0:
+            self._ledger.add(constraint)
+        else:
             self._ledger.remove(constraint)
+        if named := container_names((constraint,)):
+            for name in named:
+                self._naming[name] += times
+            self.names = frozenset(+self._naming)
 
     def _settle_again(self) -> None:
         """The operator's constraints have changed, and with them what they override."""

@@ -17,7 +17,9 @@ from argosy.cell import View
 from argosy.engines.families.lra.cluster import make_ledger
 from argosy.engines.families.lra.manager import ConstraintManager, Sight
 from argosy.model.constraints import Constraint
+from argosy.model.constraints.parts import with_name
 from argosy.model.errors import ModelError
+from argosy.model.jobs import index_of
 from argosy.model.transactions import Claims
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem, PlacementState
 from argosy.solvers.placement.demands import Tags
@@ -48,6 +50,8 @@ class Memory:
         #: Tagged containers on each machine: task, shape, and whether this scheduler placed it.
         self._on: dict[int, list[tuple[int, int, bool]]] = {}
         self._tags: dict[int, Tags] = {}
+        #: The tags of single containers that constraints name; other containers share theirs.
+        self.names: frozenset[str] = frozenset()
         self.refresh(view)
 
     def is_outgrown(self, view: View) -> bool:
@@ -66,16 +70,18 @@ class Memory:
         if self._applications != view.applications_version:
             self._applications = view.applications_version
             self._read_constraints(view)
+        if self.names != self.manager.names:
+            self._rename(self.manager.names)
 
     def refused(self, number: int) -> ModelError | None:
         """What is wrong with an application's constraints, if anything."""
         return self._refused.get(number)
 
-    def tags(self, shape: int, view: View) -> Tags:
+    def tags(self, task: int, shape: int, view: View) -> Tags:
         known = self._tags.get(shape)
         if known is None:
             known = self._tags[shape] = frozenset(view.shape_tags(shape))
-        return known
+        return with_name(known, index_of(task), self.names) if self.names else known
 
     def is_running(self, task: int, machine: int) -> bool:
         return any(task == other for other, _, _ in self._on.get(machine, ()))
@@ -112,9 +118,9 @@ class Memory:
         """Temporarily assumes that claims under way have been accepted."""
         rows: list[tuple[Tags, int]] = []
         if claims is not None:
-            shapes, machines = claims.shapes.tolist(), claims.machines.tolist()
-            tags = [self.tags(shape, view) for shape in shapes]
-            rows = list(zip(tags, machines, strict=True))
+            tasks, shapes = claims.tasks.tolist(), claims.shapes.tolist()
+            tags = [self.tags(*row, view) for row in zip(tasks, shapes, strict=True)]
+            rows = list(zip(tags, claims.machines.tolist(), strict=True))
         for tags_of_row, machine in rows:
             self.ledger.start(tags_of_row, machine)
         try:
@@ -137,16 +143,28 @@ class Memory:
             except ModelError as error:
                 self._refused[number] = error
 
+    def _rename(self, names: frozenset[str]) -> None:
+        """Other containers are named from now on."""
+        before, self.names = self.names, names
+        for machine, containers in self._on.items():
+            for task, shape, _ in containers:
+                shared = self._tags[shape]
+                was = with_name(shared, index_of(task), before)
+                now = with_name(shared, index_of(task), names)
+                if was != now:
+                    self.ledger.stop(was, machine)
+                    self.ledger.start(now, machine)
+
     def _read_containers(self, machines: list[int], view: View) -> None:
-        changes: Counter[tuple[int, int]] = Counter()
+        changes: Counter[tuple[int, Tags]] = Counter()
         for machine in machines:
-            for _, shape, _ in self._on.pop(machine, ()):
-                changes[machine, shape] -= 1
+            for task, shape, _ in self._on.pop(machine, ()):
+                changes[machine, self.tags(task, shape, view)] -= 1
         columns = view.tagged_on(np.array(machines, np.int32), self._name)
         rows = zip(*(column.tolist() for column in columns), strict=True)
         for task, machine, shape, is_own in rows:
             self._on.setdefault(machine, []).append((task, shape, is_own))
-            changes[machine, shape] += 1
-        for (machine, shape), count in changes.items():
+            changes[machine, self.tags(task, shape, view)] += 1
+        for (machine, tags), count in changes.items():
             if count:
-                self.ledger.start(self.tags(shape, view), machine, count)
+                self.ledger.start(tags, machine, count)

@@ -19,11 +19,11 @@ from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.reasons import violated
 from argosy.engines.families.lra.settings import LraSettings
 from argosy.model.budgets import Budget
-from argosy.model.constraints.parts import container_tags
+from argosy.model.constraints.parts import container_tags, with_name
 from argosy.model.effects import Question
 from argosy.model.events import Decision
 from argosy.model.explanations import Explanation
-from argosy.model.jobs import Job, TaskGroup, task_number
+from argosy.model.jobs import Job, TaskGroup, index_of, task_number
 from argosy.model.random import Random
 from argosy.model.transactions import Claims, TaskArray
 from argosy.solvers.placement import ContainerKind, PlacementAnswer, PlacementProblem, place
@@ -45,7 +45,7 @@ class Application:
 
 
 class AskedKind(msgspec.Struct, frozen=True):
-    """The containers of one group of an application."""
+    """The containers of one group of an application that have the same tags."""
 
     #: The application's position in the batch.
     application: int
@@ -206,22 +206,23 @@ class Planner:
         self,
         batch: Sequence[Application],
         view: View,
+        names: frozenset[str],
         seed: int = 0,
         running: Mapping[int, Job] | None = None,
     ) -> BatchQuestion:
-        """A kind for each group of each application, in order. Containers of the jobs in `running`, by
-        number, may move."""
+        """The kinds of each application, in order; `names` are the containers that constraints name.
+        Containers of the jobs in `running`, by number, may move."""
         kinds = [
             AskedKind(
                 index,
-                tuple(self.tags(application.job, group)),
+                tags,
                 self.shape(application.job, group, view),
                 len(tasks),
                 dict(group.requires),
                 application.job.precedence,
             )
             for index, application in enumerate(batch)
-            for group, tasks in application.job.tasks_by_group(application.tasks)
+            for group, tags, tasks in kinds_of(application, names)
         ]
         movable = self._movable(running or {}, view)
         return BatchQuestion(len(batch), tuple(kinds), seed, tuple(movable))
@@ -274,6 +275,8 @@ class Planner:
         budget: Budget,
         under_way: Claims | None,
     ) -> BatchDecision:
+        if not view.machines:
+            return _nothing(question)
         free = self.room(view)
         if under_way is not None:
             for machine, shape in zip(
@@ -284,10 +287,10 @@ class Planner:
         kinds = self.kinds(question, view)
         movers = self._movers(question, memory, view)
         lowest = min((asked.precedence for asked in question.kinds), default=0)
-        for number, (_, machine, shape, requires) in enumerate(movers):
+        for number, (task, machine, shape, requires) in enumerate(movers):
             request = np.array(view.shape_request(shape), np.int64)
             free[machine] += request
-            tags = memory.tags(shape, view)
+            tags = memory.tags(task, shape, view)
             memory.ledger.stop(tags, machine)
             app = question.applications + number
             allowed = None
@@ -298,8 +301,8 @@ class Planner:
             kinds.append(ContainerKind(app, tags, request, 1, allowed, machine, lowest))
         problem = self.problem(kinds, free, memory, view)
         answer = self._algorithm(problem, random, budget)
-        for _, machine, shape, _ in movers:
-            memory.ledger.start(memory.tags(shape, view), machine)
+        for task, machine, shape, _ in movers:
+            memory.ledger.start(memory.tags(task, shape, view), machine)
         if any(not len(answer.machines_of(at)) for at in range(len(question.kinds), len(kinds))):
             # One that the answer has no place for stays, which the answer did not reckon with.
             stay = structs.replace(question, movable=())
@@ -357,7 +360,7 @@ class Planner:
             key = (plan.applications[asked.application].number, frozenset(asked.tags))
             planned[key] = np.array([spot.machine for spot in spots], np.int32)
         kinds = []
-        question = self.ask(left, view)
+        question = self.ask(left, view, memory.names)
         for kind in self.kinds(question, view):
             machines = planned.get((left[kind.app].number, kind.tags), np.empty(0, np.int32))
             allowed = np.ones(view.machines, bool)
@@ -370,7 +373,8 @@ class Planner:
         answer = place(problem, "tag-popularity", random, self._settings.objective)
         explanation = Explanation(rule="relaxed after a conflict")
         decision = _decision(question, answer, view, explanation)
-        return self.plan(left, tasks_by_kind(left), question, decision, view)
+        tasks = tasks_by_kind(left, memory.names)
+        return self.plan(left, tasks, question, decision, view)
 
     def _movers(
         self, question: BatchQuestion, memory: Memory, view: View
@@ -385,7 +389,7 @@ class Planner:
         spots = {(each.tags, each.machine) for each in broken}
         found: list[tuple[int, int, int, dict[str, str]]] = []
         for task, machine, shape in memory.own_containers():
-            tags = memory.tags(shape, view)
+            tags = memory.tags(task, shape, view)
             if (tags, machine) not in spots:
                 continue
             group = groups[bisect_right(begins, task) - 1]
@@ -396,13 +400,28 @@ class Planner:
         return found
 
 
-def tasks_by_kind(batch: Sequence[Application]) -> list[TaskArray]:
+def kinds_of(
+    application: Application, names: frozenset[str]
+) -> Iterator[tuple[TaskGroup, tuple[str, ...], TaskArray]]:
+    """The application's containers by group and tags: those of a group are one kind, and each that is
+    among `names` is another."""
+    job = application.job
+    for group, tasks in job.tasks_by_group(application.tasks):
+        shared = container_tags(job, group)
+        if not names:
+            yield group, shared, tasks
+            continue
+        kinds: dict[tuple[str, ...], list[int]] = {}
+        for row, task in enumerate(tasks.tolist()):
+            own = with_name(frozenset(shared), index_of(task), names)
+            kinds.setdefault(tuple(sorted(own)), []).append(row)
+        for tags, rows in kinds.items():
+            yield group, tags, tasks[rows]
+
+
+def tasks_by_kind(batch: Sequence[Application], names: frozenset[str]) -> list[TaskArray]:
     """The tasks of each kind in the question from `Planner.ask`."""
-    return [
-        tasks
-        for application in batch
-        for _, tasks in application.job.tasks_by_group(application.tasks)
-    ]
+    return [tasks for each in batch for _, _, tasks in kinds_of(each, names)]
 
 
 def _decision(
@@ -425,6 +444,13 @@ def _decision(
         answer.gap if np.isfinite(answer.gap) else None,
         answer.candidates,
     )
+
+
+def _nothing(question: BatchQuestion) -> BatchDecision:
+    """There is no machine."""
+    spots: tuple[tuple[Spot, ...], ...] = ((),) * len(question.kinds)
+    placed = (False,) * question.applications
+    return BatchDecision(placed, spots, (), Explanation(), True, None, 0)
 
 
 def _spots(machines: NDArray[np.int32], view: View) -> tuple[Spot, ...]:

@@ -97,6 +97,8 @@ def unplaced(
 ) -> Explanation:
     """Why an application found no place on its own, and what would give it one: more room, or relaxing
     certain hard constraints."""
+    if not view.machines:
+        return Explanation(remedy="add a machine")
     fits = [np.all(free >= kind.request, axis=1) for kind in kinds]
     for kind, where in zip(kinds, fits, strict=True):
         if kind.allowed is not None:

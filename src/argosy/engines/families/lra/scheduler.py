@@ -14,7 +14,7 @@ Running containers that break a constraint may be moved, beside a batch of LRAs 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -50,6 +50,7 @@ from argosy.engines.shared.serial import PendingJob
 from argosy.engines.shared.withdrawal import Withdrawal, chosen_claims, claims_left, left
 from argosy.model.budgets import Budget
 from argosy.model.constraints import Constraint
+from argosy.model.constraints.parts import is_container_of
 from argosy.model.effects import Abandon, Commit, Deliberate, Effect, Explain, Think, WakeMe
 from argosy.model.events import (
     Committed,
@@ -88,6 +89,15 @@ def _outdated(machine: int) -> Explanation:
     return Explanation(
         refused=Refusal(Why.FILTERED, machine=machine),
         remedy="another attempt: containers or hard constraints came while this was decided",
+    )
+
+
+def _asked(application: Application) -> object:
+    """What an application asks for beside constraints: of all that ask for the same, one finds a place
+    if another does."""
+    return tuple(
+        (tuple(group.request.items()), tuple(group.requires.items()), len(tasks))
+        for group, tasks in application.job.tasks_by_group(application.tasks)
     )
 
 
@@ -209,6 +219,14 @@ class LraScheduler(QueueScheduler, ABC):
             self._memory.refresh(view)
         return self._memory
 
+    def _constraints(self, view: View) -> Memory:
+        """The memory, of which only constraints are updated."""
+        if self._memory is None or self._memory.is_outgrown(view):
+            self._memory = self.remember(view)
+        else:
+            self._memory.refresh_constraints(view)
+        return self._memory
+
     def remember(self, view: View) -> Memory:
         """A new memory of everything the view shows."""
         operator = (*self._context.constraints, *self._lra.operator)
@@ -285,18 +303,20 @@ class LraScheduler(QueueScheduler, ABC):
         along = [Think(0, _ALONG, other, "lra") for other in numbers[1:]]
         stream, limit = self._context.random, self.time_limit
         self._shares.promise(_BATCH, ((each.job, each.tasks) for each in batch), view)
+        names = self._constraints(view).names
+        tasks = tasks_by_kind(batch, names)
         if self.is_long:
             seed = stream.child(f"deliberation {self._token}").bits()
-            question = self._planner.ask(batch, view, seed, self._jobs)
-            self._asked = AskedBatch(batch, tasks_by_kind(batch), question)
+            question = self._planner.ask(batch, view, names, seed, self._jobs)
+            self._asked = AskedBatch(batch, tasks, question)
             asked = Deliberate(-self._token, question, numbers[0], "lra", time, limit)
             return [*effects, asked, *along]
-        question = self._planner.ask(batch, view, running=self._jobs)
+        question = self._planner.ask(batch, view, names, running=self._jobs)
         memory = self._known(view)
         budget = self._context.budgets.start(limit)
         under_way = self._under_way(memory) if self._lra.conflict == "reserve" else None
         decision = self._planner.decide(question, memory, view, stream, budget, under_way)
-        self._adopt(AskedBatch(batch, tasks_by_kind(batch), question), decision, view)
+        self._adopt(AskedBatch(batch, tasks, question), decision, view)
         return [*effects, Think(time, -self._token, numbers[0], "lra"), *along]
 
     def _admitted(self, view: View) -> tuple[list[Application], list[Effect]]:
@@ -360,9 +380,13 @@ class LraScheduler(QueueScheduler, ABC):
         assert self._plan is not None
         effects: list[Effect] = []
         placed = self._plan.decision.placed
-        for application, is_placed in zip(self._plan.applications, placed, strict=True):
-            if not is_placed and len(application.tasks):
-                effects.extend(self._not_placed(application, view))
+        left_out = [
+            application
+            for application, is_placed in zip(self._plan.applications, placed, strict=True)
+            if not is_placed and len(application.tasks)
+        ]
+        if left_out:
+            effects.extend(self._not_placed(left_out, view))
         effects.extend(self._leave_out_broken(self._plan, view))
         plan = self._plan
         if plan.claims is None:
@@ -400,17 +424,21 @@ class LraScheduler(QueueScheduler, ABC):
         self._plan = structs.replace(plan, claims=chosen_claims(claims, rows))
         return effects
 
-    def _not_placed(self, application: Application, view: View) -> Sequence[Effect]:
+    def _not_placed(self, left_out: Sequence[Application], view: View) -> Iterator[Effect]:
+        """Explains why applications have no place, and has them tried again."""
         memory, planner = self._known(view), self._planner
-        why = unplaced(
-            memory,
-            application.number,
-            planner.kinds(planner.ask([application], view), view),
-            planner.room(view),
-            view,
-            planner.smallest(view),
-        )
-        return self._again(application, why)
+        free, smallest = planner.room(view), planner.smallest(view)
+        # Without constraints, what an application asks for is all that matters.
+        is_shared = memory.manager.is_idle
+        known: dict[object, Explanation] = {}
+        for application in left_out:
+            asked = _asked(application) if is_shared else application.number
+            why = known.get(asked)
+            if why is None:
+                kinds = planner.kinds(planner.ask([application], view, memory.names), view)
+                why = unplaced(memory, application.number, kinds, free, view, smallest)
+                known[asked] = why
+            yield from self._again(application, why)
 
     def _again(self, application: Application, why: Explanation) -> Sequence[Effect]:
         if application.attempts >= self._serial.attempts:
@@ -518,12 +546,12 @@ class LraScheduler(QueueScheduler, ABC):
 
     def _is_named(self, job: Job, view: View) -> bool:
         """Whether active constraints concern containers of the job."""
-        if self._memory is None or self._memory.is_outgrown(view):
-            self._memory = self.remember(view)
-        self._memory.refresh_constraints(view)
-        if self._memory.manager.is_idle:
+        memory = self._constraints(view)
+        if memory.manager.is_idle:
             return False
-        names = self._memory.ledger.names
+        if any(is_container_of(job.id, name) for name in memory.names):
+            return True
+        names = memory.ledger.names
         return any(names(frozenset(self.tags(job, group))) for group in job.groups)
 
     def _choose(self, work: PendingJob, view: View) -> Claims | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from argosy.cell import View
 from argosy.engines.families.lra.memory import Memory
-from argosy.engines.families.lra.plans import Application, Planner
+from argosy.engines.families.lra.plans import Application, Planner, kinds_of
 from argosy.engines.families.lra.reasons import unplaced, violated
 from argosy.model.explanations import Explanation
 from argosy.model.random import Random
@@ -42,20 +42,19 @@ def choose(
     free = planner.room(view)
     if reserved is not None:
         free += reserved
-    kinds = planner.kinds(planner.ask([application], view), view)
+    kinds = planner.kinds(planner.ask([application], view, memory.names), view)
     problem = planner.problem(kinds, free, memory, view)
     answer = place(problem, "serial", random, planner.objective)
     if not answer.worth.placed and not application.job.gang:
         problem = planner.problem(_one_by_one(kinds), free, memory, view)
         answer = place(problem, "serial", random, planner.objective)
-    # Containers are ordered by kind, as tasks are by group.
+    # Containers are ordered by kind, and so are tasks.
     parts: list[Claims] = []
     left: list[TaskArray] = [application.tasks[:0]]
-    groups = list(application.job.tasks_by_group(application.tasks))
     numbers = np.repeat(
         np.arange(len(kinds)), [1 if len(problem.kinds) == len(kinds) else k.count for k in kinds]
     )
-    for number, (group, tasks) in enumerate(groups):
+    for number, (group, _, tasks) in enumerate(kinds_of(application, memory.names)):
         machines = answer.machines[np.isin(answer.kinds, np.flatnonzero(numbers == number))]
         found = len(machines)
         left.append(tasks[found:])
@@ -66,7 +65,7 @@ def choose(
     why = None
     if len(remaining):
         others = Application(application.job, application.number, remaining)
-        missing = planner.kinds(planner.ask([others], view), view)
+        missing = planner.kinds(planner.ask([others], view, memory.names), view)
         smallest = planner.smallest(view)
         for row, machine in zip(answer.kinds.tolist(), answer.machines.tolist(), strict=True):
             free[machine] -= problem.kinds[row].request

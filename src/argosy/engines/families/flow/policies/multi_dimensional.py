@@ -63,16 +63,20 @@ class MultiDimensional(Policy):
         count = self._capacity.shape[1]
         capacity = self._capacity[machines]
         taken = _FULL * (capacity - self._free[machines]) // np.maximum(capacity, 1)
-        used = taken.sum(axis=1)
+        used = np.add.reduce(taken, axis=1)
         if self.settings.prefer == "pack":
             return ArcCosts(((_FULL * count - used) // count)[None, :])
         known = self._adds
         if not (
-            np.array_equal(known.requests, requests)
-            and np.array_equal(known.capacity, self._capacity)
+            known.requests.shape == requests.shape
+            and (known.requests == requests).all()
+            and known.capacity.shape == self._capacity.shape
+            and (known.capacity == self._capacity).all()
         ):
             known = self._adds = _added(requests, self._capacity.copy())
-        added, steps = known.amounts[:, machines], known.steps[:, machines]
+        if len(machines) == len(self._capacity):
+            return ArcCosts((used + known.amounts) // count, known.steps)
+        added, steps = known.amounts.take(machines, 1), known.steps.take(machines, 1)
         return ArcCosts((used + added) // count, steps)
 
 
