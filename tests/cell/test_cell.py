@@ -535,3 +535,23 @@ def test_a_gang_that_is_refused_leaves_the_version_to_the_next_claim() -> None:
     outcome = claim(cell, (1, 0, shape), (2, 1, shape), (3, 0, shape), gangs=[0, 0, -1])
     assert outcome.accepted.tolist() == [False, False, True]
     assert cell.versions().tolist() == [before[0] + 1, before[1]]
+
+
+@pytest.mark.parametrize("names", ["", "abcdefghi", "aba"])
+def test_a_cell_has_one_to_eight_resources_of_different_names(names: str) -> None:
+    with pytest.raises(ModelError, match="expected 1 to 8 distinct names"):
+        Cell(tuple(names))
+    assert Cell(tuple("abcdefgh")).dimensions == tuple("abcdefgh")
+    assert Cell(("a",)).dimensions == ("a",)
+
+
+def test_a_plain_request_asks_for_nothing_of_other_resources() -> None:
+    cell = Cell(("cpu", "memory", "gpu", "net"))
+    for request, expected in (
+        (Resources(5, 6), (5, 6, 0, 0)),
+        (Resources(5, 6, {"net": 7}), (5, 6, 0, 7)),
+        (Resources(5, 6, {"disk": 7}), (5, 6, 0, 0)),
+    ):
+        assert tuple(cell.shape_request(cell.shape(request))) == expected
+    assert cell.unknown_resource(cell.shape(Resources(5, 6))) is None
+    assert cell.unknown_resource(cell.shape(Resources(5, 6, {"disk": 7}))) is not None

@@ -110,6 +110,23 @@ class TestDraft:
         assert left.tolist() == [8, 9]
         assert adjust.tolist() == [[-2, 0], [1, 0]]
 
+    @pytest.mark.parametrize(("apart", "expected"), [(False, [0, 0]), (True, [0, 1])])
+    def test_tasks_apart_preempt_on_machines_of_their_own(
+        self, apart: bool, expected: list[int]
+    ) -> None:
+        """On the first machine one has to go for each task, on the second two."""
+        cell = cell_of(4, 4)
+        high = cell.shape(Resources(2, 1), (), 5)
+        half, slim = (cell.shape(Resources(cpu, 1)) for cpu in (2, 1))
+        where = np.array([0, 0, 1, 1, 1, 1], np.int32)
+        shapes = np.array([half, half, slim, slim, slim, slim], np.int32)
+        held = Claims(tasks(1, 2, 3, 4, 5, 6), where, shapes, cell.versions(where))
+        assert cell.commit(Transaction("s", held)).all_accepted
+        draft = Draft(cell.view())
+        _, left = draft.place(tasks(8, 9), high, Rule.BEST, Random(1), preempt_below=5, apart=apart)
+        assert not len(left)
+        assert sorted(draft.claims().machines.tolist()) == expected
+
     def test_room_of_lower_precedence_is_used_only_when_there_is_no_other(self) -> None:
         cell = cell_of(4, 4)
         low, high = (cell.shape(Resources(3, 1), precedence=p) for p in (0, 5))
@@ -175,6 +192,14 @@ class TestRemedies:
     )
     def test_what_would_help_is_what_stood_in_the_way(self, seen: Found, remedy: str) -> None:
         assert seen.explanation().remedy == remedy
+
+    def test_what_keys_count_is_room_unless_the_engine_says_otherwise(self) -> None:
+        cell = cell_of(4, 9)
+        one = cell.shape(Resources(1, 1))
+        for rule, measure in ((Rule.BEST, "room"), (Rule.WORST, "room"), (Rule.FIRST, "")):
+            assert cell.find(one, 1, rule, Random(1)).explanation().measure == measure
+        told = cell.find(one, 1, Rule.BEST, Random(1)).explanation("own rule", "wait")
+        assert (told.rule, told.measure) == ("own rule", "wait")
 
     def test_an_explanation_has_everything_the_search_saw(self) -> None:
         seen = found(score=4, second=2, second_score=7, feasible=2, ruled_out={"cpu": 1})

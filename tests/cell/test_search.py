@@ -371,13 +371,17 @@ def test_a_first_fit_that_falls_short_counts_each_machine_once() -> None:
     assert (found.looked_at, found.feasible, found.ruled_out) == (20, 15, {"cpu": 5})
 
 
+@pytest.mark.parametrize("is_frozen", [False, True])
 @pytest.mark.parametrize(("count", "tried"), [(1, 1), (3, 3), (7, 7), (8, 8), (12, 12), (20, 13)])
-def test_first_fit_draws_once_for_each_task_it_searches_for(count: int, tried: int) -> None:
+def test_first_fit_draws_once_for_each_task_it_searches_for(
+    count: int, tried: int, is_frozen: bool
+) -> None:
     """However far ahead it draws: what the stream gives next does not depend on that."""
     cell = cell_of(*[(10, 10)] * 12)
     shape = cell.shape(Resources(cpu=10, memory=1))
     random, other = Random(3), Random(3)
-    cell.find(shape, count, Rule.FIRST, random)
+    searched = cell.snapshot() if is_frozen else cell
+    searched.find(shape, count, Rule.FIRST, random)
     for _ in range(tried):
         other.below(12)
     assert random.bits() == other.bits()
@@ -412,6 +416,16 @@ def test_room_is_looked_for_only_where_something_has_changed() -> None:
     assert cell.snapshot().fits_since(0, whole)
 
 
+def test_a_set_made_when_there_were_no_machines_stays_empty() -> None:
+    cell = Cell(("cpu", "memory"))
+    view = cell.view()
+    none, since = view.between(0, 0), view.last_change
+    cell.commit(Transaction(OPERATOR, machines=(AddMachine(Machine("m", Resources(4, 9))),)))
+    shape = cell.shape(Resources(1, 1))
+    assert view.fits_since(since, shape)
+    assert not view.fits_since(since, shape, within=none)
+
+
 def test_room_that_preemption_would_make_counts_if_asked_for() -> None:
     cell = cell_of((4, 9))
     view = cell.view()
@@ -438,3 +452,40 @@ def test_a_change_is_remembered_through_one_that_is_undone() -> None:
     )
     assert not cell.commit(Transaction("s", both, atomic=True)).accepted.any()
     assert view.fits_since(since, whole)
+
+
+@pytest.mark.parametrize("rule", [Rule.FIRST, Rule.BEST, Rule.WORST, Rule.SAMPLE])
+@pytest.mark.parametrize("count", [0, 1, 5, 12])
+def test_a_plain_search_finds_the_same_and_says_why_only_if_it_falls_short(
+    rule: Rule, count: int
+) -> None:
+    cell = cell_of(*[(3, 3)] * 4)
+    drain(cell, 2)
+    shape = cell.shape(Resources(1, 1))
+    streams = Random(8), Random(8)
+    found = cell.find(shape, count, rule, streams[0])
+    machines, versions, short = cell.find_plainly(shape, count, rule, streams[1])
+    assert machines.tolist() == found.machines.tolist()
+    assert versions.tolist() == found.versions.tolist()
+    assert (short is None) == found.is_complete
+    if short is not None:
+        assert short.explanation() == found.explanation()
+    assert streams[0].bits() == streams[1].bits()
+
+
+def test_a_plain_search_has_no_keys() -> None:
+    cell = cell_of((3, 3))
+    with pytest.raises(ValueError, match="one key per machine"):
+        cell.find_plainly(cell.shape(Resources(1, 1)), 1, Rule.SMALLEST_KEY, Random(1))
+
+
+@pytest.mark.parametrize("rule", [Rule.FIRST, Rule.SAMPLE, *RANKED])
+def test_a_machine_is_ruled_out_for_the_first_of_several_reasons(rule: Rule) -> None:
+    """Down, then filtered, then the first resource that it lacks."""
+    cell = cell_of((1, 1), (9, 9), (1, 1), (1, 1), (9, 1))
+    drain(cell, 0, 1)
+    view = cell.view()
+    shape = view.shape(Resources(5, 5))
+    keys = np.zeros(5, np.int64) if rule is Rule.SMALLEST_KEY else None
+    found = view.find(shape, 2, rule, Random(1), within=bitmap(5, {0, 3, 4}), keys=keys)
+    assert found.ruled_out == {"down": 2, "filtered": 1, "cpu": 1, "memory": 1}

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runtime_bench import MACHINES, SLOTS, Bench, ints
 
+from argosy._core import PlacementNews
 from argosy.cell.waits import WaitState, WaitView
 from argosy.model.random import Random
 from argosy.model.tasks import first_tasks
@@ -466,3 +468,26 @@ def test_a_job_has_as_many_tasks_as_the_most_that_were_told() -> None:
     end(view, tasks_of(0, 5)[2:], machines[2:])
     view.settle(0)
     assert (view.digests()[0].tolist(), view.work().tolist()) == ([], [0, 0])
+
+
+def test_reading_a_message_of_several_updates_takes_as_long_as_one() -> None:
+    bench = Bench()
+    view = a_view(MACHINES, SLOTS, cost=10)
+    view.know_shape(bench.shape, np.ones(1, np.int64))
+    bench.runtime.listen(0, view)
+    for machine, begins in enumerate((True, False, True)):
+        news = PlacementNews(
+            bench.job(),
+            np.array([2], np.uint8),
+            ints(machine),
+            9_000,
+            bench.shape,
+            1,
+            0,
+            begins=begins,
+        )
+        bench.runtime.gossip([0], 100, news)
+    view.settle(110)
+    assert (view.work()[:3] > 0).tolist() == [True, True, False]
+    view.settle(120)
+    assert view.work()[2] > 0

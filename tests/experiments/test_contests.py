@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import os
+from collections.abc import Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from made_up import summary
@@ -15,9 +21,10 @@ from argosy.engines.registry import ENGINES
 from argosy.experiments import contest, execute, on_recorded, sweep
 from argosy.experiments.pool import BUG, Failure, raised_again, result_of, unwrap
 from argosy.experiments.sweep import OWN_FLEET, SweepPoint, TookTooLong
+from argosy.host.records import CrashedRecord
 from argosy.model.errors import ArgosyError, CommandError, ScenarioError, UnknownName
 from argosy.model.scenario import Output
-from argosy.records.directory import open_run
+from argosy.records.directory import RUNNING, RunMark, open_run
 from argosy.scenarios.ignored_demands import IgnoredDemand
 from argosy.testing.builders import SECOND, job, scenario
 
@@ -61,7 +68,7 @@ class TestPoints:
             (Path("s.toml"), {"seed": 8, "published": False, "also": {}, "changes": ()}),
             (8, ["omega"], None, {}),
         ]
-        assert told == [0.125, 0.625]
+        assert told == [0.125, 0.5, 0.625, 1.0]
 
     def test_a_scenario_only_gets_the_seed(self, loaded: list[Any]) -> None:
         source = scenario("omega", [], seed=3)
@@ -290,3 +297,94 @@ class TestExecution:
             clock[0] = now
             journal.after_event()
         assert flushes == [10.0, 11.0, 12.5]
+
+
+class TestPools:
+    def run(self, monkeypatch: pytest.MonkeyPatch, processes: int, points: int) -> Any:
+        asked: list[int] = []
+
+        class Pool:
+            def submit(self, call: Any, made: SweepPoint) -> Future[Any]:
+                future: Future[Any] = Future()
+                future.set_result(summary(seed=made.seed))
+                return future
+
+        @contextmanager
+        def pool(processes: int) -> Iterator[Pool]:
+            asked.append(processes)
+            yield Pool()
+
+        monkeypatch.setattr(sweep, "worker_pool", pool)
+        monkeypatch.setattr(sweep, "_one_by_one", lambda points, tell: asked.append(0))
+        told: list[float] = []
+        found = sweep.run_all([point("a", n) for n in range(points)], processes, told.append)
+        return asked, found, told
+
+    @pytest.mark.parametrize(
+        ("processes", "points", "asked"), [(4, 3, 3), (2, 3, 2), (1, 3, 0), (4, 1, 0)]
+    )
+    def test_there_are_no_more_processes_than_runs(
+        self, monkeypatch: pytest.MonkeyPatch, processes: int, points: int, asked: int
+    ) -> None:
+        used, found, told = self.run(monkeypatch, processes, points)
+        assert used == [asked]
+        if asked:
+            assert [each.seed for each in found] == list(range(points))
+            assert told == [1.0]
+
+
+class TestWholeRuns:
+    def test_a_run_that_fails_leaves_nothing(self, tmp_path: Path) -> None:
+        def stop(share: float) -> None:
+            raise KeyboardInterrupt
+
+        spec = scenario("omega", [job("a")])
+        with pytest.raises(KeyboardInterrupt):
+            execute.execute(spec, tmp_path / "r", progress=stop)
+        assert not (tmp_path / "r").exists()
+
+    def test_a_run_in_progress_says_who_writes_it(self, tmp_path: Path) -> None:
+        marks: list[RunMark] = []
+
+        def look(share: float) -> None:
+            marks.append(msgspec.json.decode((tmp_path / "r" / RUNNING).read_bytes(), type=RunMark))
+
+        execute.execute(scenario("omega", [job("a")]), tmp_path / "r", command=["x"], progress=look)
+        [mark] = marks
+        assert (mark.command, mark.process) == (["x"], os.getpid())
+        assert mark.started == open_run(tmp_path / "r").provenance().started
+
+    def test_a_scenario_says_how_much_its_journal_tells(self) -> None:
+        def lines(log: str) -> int:
+            spec = scenario("murmuration", [job("a", 2)], output=Output(log=log))  # type: ignore[arg-type]
+            return len(execute.execute_in_memory(spec).read_journal().data.splitlines())
+
+        assert lines("decisions") < lines("replayable") < lines("everything")
+
+    def test_lines_are_written_after_an_event_once_a_second(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        times = iter((0.0, 0.99, 1.0))
+        monkeypatch.setattr(execute, "time", SimpleNamespace(monotonic=lambda: next(times)))
+        stream = io.BytesIO()
+        journal = execute._TimelyJournal(stream)
+        assert journal.is_timely
+        written = []
+        for _ in range(3):
+            journal.write(CrashedRecord(1, "s"))
+            journal.after_event()
+            written.append(stream.getvalue().count(b"\n"))
+        assert written == [1, 1, 3]
+
+    def test_progress_and_classes_reach_an_engine_on_recorded_jobs(self) -> None:
+        told: list[float] = []
+        own = {"own": ENGINES["omega"]}
+        tried = on_recorded.try_engine(
+            scenario("sparrow", [job("a")]), "own", progress=told.append, also=own
+        )
+        assert told == [1.0]
+        assert tried.summary.fleet.startswith("own")
+
+    def test_jobs_kept_in_memory_are_copies(self) -> None:
+        memory = execute.execute_in_memory(scenario("omega", [job("a")]))
+        assert all(column.flags.owndata for column in memory.kept_jobs().values())

@@ -412,3 +412,14 @@ def test_samples_may_be_cut_and_repetitions_kept() -> None:
     cut = SamplingPipeline(rounds=2, repeats="keep", overshoot="cut")
     ((_, event),) = samples(asking(cut, count=10), faults=(small,), jobs=[job("a", 1, submit=1)])
     assert len(event.machines) == 10
+
+
+def test_a_volume_is_where_the_first_task_that_asked_for_it_was_committed() -> None:
+    demands = {"volume": "shared"}
+    made = [
+        job(name, 1, request=Resources(1_000, GIB), seconds=None, submit=at, demands=demands)
+        for at, name in enumerate(("first", "elsewhere", "beside"))
+    ]
+    pipeline = CommitPipeline(checks=("ResourcesFit", "Volume"))
+    found = answers({"first": [3], "elsewhere": [4], "beside": [3]}, pipeline, jobs=made)
+    assert [machine for _, _, machine, _ in found] == [3, -1, 3]

@@ -17,6 +17,8 @@ def test_only_jobs_with_something_pending_are_found_for_their_owner() -> None:
     bench.launch(waiting[:1], machine=1)
     assert bench.board.jobs_with_pending(0).tolist() == [1]
     assert bench.board.jobs_with_pending(1).tolist() == [2]
+    bench.enqueue(waiting[1:], 0)
+    assert not bench.board.jobs_with_pending(0).size, "what is queued is not pending"
 
 
 def test_the_first_task_of_somebody_else_is_found() -> None:
@@ -110,3 +112,26 @@ def test_there_may_be_more_jobs_than_were_expected() -> None:
     for wrong in (-1, 2**31):
         with pytest.raises(ValueError, match="not a number of jobs"):
             bench.runtime.expect_jobs(wrong)
+
+
+def test_jobs_that_come_and_go_leave_those_that_stay_as_they_are() -> None:
+    """More jobs than are kept together, one after the other, and one among them that stays."""
+    bench = Bench()
+    over = []
+    stays = -1
+    for number in range(700):
+        tasks = bench.job()
+        if number == 300:
+            stays = int(tasks[0])
+            continue
+        bench.launch(tasks)
+        assert bench.end(tasks[0])
+        over.append(int(tasks[0]))
+    assert {bench.board.state(task) for task in over} == {TaskState.FINISHED}
+    assert bench.board.state(stays) == TaskState.PENDING
+    assert bench.board.jobs_with_pending(0).tolist() == [300]
+    bench.runtime.forget_jobs([job_of(task) for task in over])
+    bench.launch(longs(stays))
+    assert bench.end(stays)
+    assert bench.board.state(stays) == TaskState.FINISHED
+    assert not bench.board.jobs_with_pending(0).size

@@ -9,7 +9,8 @@ import pytest
 from argosy.host.job_table import MOST_DEMANDS, OTHER_DEMAND, JobTable, demand_of
 from argosy.model.jobs import Job
 from argosy.model.resources import Resources
-from argosy.testing.builders import GIB, job
+from argosy.model.truth import group_with_truth, simulated_job
+from argosy.testing.builders import GIB, SECOND, job
 
 
 def _table(*jobs: Job) -> JobTable:
@@ -75,3 +76,20 @@ def test_only_so_many_demands_are_kept() -> None:
     table = _table(*[job("some", cpu=1 + n).job for n in range(MOST_DEMANDS + 2)])
     assert len(table.demand_codes) == MOST_DEMANDS
     assert table.demands[-3:].tolist() == [MOST_DEMANDS - 1, OTHER_DEMAND, OTHER_DEMAND]
+
+
+def test_all_groups_of_a_job_are_counted_and_demanded() -> None:
+    small, large = Resources(1_000, GIB), Resources(2_000, GIB, {"gpu": 1, "disk": 2})
+    groups = [group_with_truth(2, small, (SECOND,)), group_with_truth(3, large, (SECOND,))]
+    table = _table(
+        job("plain", 4).job, simulated_job("both", *groups).job, job("gang", 2, gang=True).job
+    )
+    assert list(table.counts) == [4, 5, 2]
+    assert table.gangs == [2]
+    known = [*table.demand_codes]
+    first, second = known[table.demands[1]].groups
+    assert (first.cpu, first.extras) == (1_000, ())
+    # The same whichever was written first.
+    assert (second.cpu, second.extras) == (2_000, (("disk", 2), ("gpu", 1)))
+    table.add(job("later", 6, gang=True).job)
+    assert (list(table.counts)[3], table.gangs, table.kinds[3]) == (6, [2, 3], "batch")

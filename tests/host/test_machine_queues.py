@@ -246,3 +246,90 @@ class TestProbes:
         assert bench.runtime.bind(probe, int(bench.busy[0]))
         with pytest.raises(ValueError, match="holds no slot"):
             bench.runtime.bind(probe, int(bench.busy[1]))
+
+
+class TestHands:
+    @pytest.mark.parametrize(
+        ("gone", "sticky", "back"),
+        [
+            ((), False, []),
+            ((1,), False, [1]),
+            ((0, 1), False, [0, 1]),
+            # A sticky probe may serve any number of tasks, but one there must be.
+            ((1,), True, []),
+            ((0, 1), True, [0, 1]),
+        ],
+    )
+    def test_tasks_without_a_probe_come_back(
+        self, gone: tuple[int, ...], sticky: bool, back: list[int]
+    ) -> None:
+        bench = QueueBench()
+        tasks = bench.job(2)
+        others = bench.job(SLOTS)
+        bench.launch(others, 1)
+        terms = bench.terms(int(tasks[0]))
+        bench.cell.begin()
+        for machine in gone:
+            bench.cell.remove_machine(machine)
+        bench.runtime.deal(0, terms, ints(0, 1), tasks, sticky)
+        lost: list[int] = []
+        while bench.runtime.next(NEVER) is not None:
+            lost += bench.runtime.take_lost()[0].tolist()
+        assert sorted(lost) == [int(tasks[at]) for at in back]
+        states = [bench.state(task) for task in tasks]
+        assert states == [
+            TaskState.PENDING if at in back else TaskState.QUEUED for at in range(len(tasks))
+        ]
+
+
+class TestStealing:
+    def idle(self, bench: QueueBench, running: int = 1) -> None:
+        """One of so many tasks on machine 1 ends."""
+        others = bench.job(running)
+        bench.launch(others, 1)
+        bench.starts()
+        assert bench.end(others[0])
+        bench.go()
+
+    def a_bench(self, most: int = 100) -> QueueBench:
+        return QueueBench(QueueRules(steal_attempts=50, steal_limit=most))
+
+    @pytest.mark.parametrize(
+        ("waiting", "most", "stolen", "started"),
+        [
+            (1, 100, 1, [0]),
+            (2, 100, 1, [1]),
+            (3, 100, 2, [1, 2]),
+            (5, 100, 3, [2, 3]),
+            (5, 1, 1, [2]),
+        ],
+    )
+    def test_an_idle_machine_takes_the_later_half_of_a_queue(
+        self, waiting: int, most: int, stolen: int, started: list[int]
+    ) -> None:
+        bench = self.a_bench(most)
+        tasks = bench.send(*range(1, waiting + 1))
+        bench.go()
+        self.idle(bench)
+        assert bench.runtime.stolen == stolen
+        assert bench.starts() == [int(tasks[at]) for at in started]
+
+    def test_a_machine_with_a_task_left_steals_nothing(self) -> None:
+        bench = self.a_bench()
+        bench.send(1, 2)
+        bench.go()
+        self.idle(bench, running=2)
+        assert bench.runtime.stolen == 0
+        assert bench.starts() == []
+
+    def test_a_stolen_probe_binds_its_task_where_it_is_then(self) -> None:
+        bench = self.a_bench()
+        (task,) = bench.job()
+        bench.runtime.probe(0, bench.terms(int(task)), ints(0))
+        bench.go()
+        assert bench.ready == []
+        self.idle(bench)
+        ((probe, _, machine, _),) = bench.ready
+        assert machine == 1
+        assert bench.runtime.bind(probe, int(task))
+        assert bench.cell.claim(int(task))[0] == 1

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from host_bench import Bench, open_jobs, web
+from msgspec.structs import replace
 from scripted_engine import Script, Scripted, claim
 
 from argosy.cell import View
@@ -15,10 +16,11 @@ from argosy.host import TaskState
 from argosy.host.job_state import JobState
 from argosy.model.effects import Effect
 from argosy.model.errors import ScenarioError
-from argosy.model.events import Event, JobSubmitted, Started
+from argosy.model.events import Committed, Event, JobSubmitted, Started
+from argosy.model.explanations import Why
 from argosy.model.jobs import task_number
 from argosy.model.resources import Resources
-from argosy.model.scenario import Takes
+from argosy.model.scenario import SchedulerLimits, Takes
 from argosy.model.transactions import ResizeMachine
 from argosy.testing.builders import job
 
@@ -107,6 +109,23 @@ def test_a_claim_that_no_longer_fits_is_not_restored() -> None:
     (told,) = bench.told(JobSubmitted)
     assert isinstance(told, JobSubmitted)
     assert told.tasks.tolist() == [1, 2]
+    bench.replay()
+
+
+def test_what_runs_goes_on_though_its_scheduler_is_at_its_limits() -> None:
+    limits = SchedulerLimits(jobs=1, resources=Resources(cpu=1), precedence=-1)
+    bench = Bench(two_of_three, is_resumed=True, limits=limits)
+    for name in ("a", "b"):
+        state = JobState(submitted=0, scheduler="s", running=(0,), machines=(0,))
+        restored = bench.host.restore(replace(web(1), id=name), state)
+        assert list(restored.incarnations) == [0]
+    # The limits hold for what comes now.
+    bench.host.submit(replace(web(2), id="c"))
+    bench.go(1)
+    assert sorted(bench.machines.running) == []
+    [answer] = bench.told(Committed)
+    assert isinstance(answer, Committed)
+    assert [Why(why) for why in answer.outcome.whys] == [Why.PRECEDENCE_LIMIT]
     bench.replay()
 
 

@@ -273,6 +273,13 @@ class TestProbes:
         self.answer(bench)
         assert bench.did[1:] == [("lose", [3], [-1], Why.MACHINE_GONE, 9)]
 
+    def test_an_answer_travels_to_the_machine_like_any_message(self) -> None:
+        bench = Bench()
+        effect = AnswerProbe(11, 3)
+        bench.runner._answer(bench.scheduler, effect, 9)
+        arrive = bench.runner._arrive_answer
+        assert bench.did == [("request", 9 + 30, bench.scheduler, arrive, effect)]
+
     def test_a_slot_that_is_not_held_or_not_its_own_is_a_fault(self) -> None:
         bench = Bench()
         bench.held = False

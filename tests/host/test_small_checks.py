@@ -316,24 +316,25 @@ class TestMail:
         self, per_task: bool, messages: int
     ) -> None:
         mail, links, fed = self.bench(hop=7)
-        sender: Any = SimpleNamespace(name="s", messages_sent=1, label="s")
+        sender: Any = SimpleNamespace(name="s", messages_sent=1, placements_told=4, label="s")
         mail.send(sender, Send(("p", "q"), self.update(per_task=per_task)), 100)
         assert fed == [([0, 1], 107)]
         assert (sender.messages_sent, links.counts["sent"]) == (1 + messages, messages)
+        assert sender.placements_told == 4 + 2 * 3
 
     @pytest.mark.parametrize(("per_task", "parts"), [(False, 1), (True, 3)])
     def test_over_another_network_every_message_has_its_fate(
         self, per_task: bool, parts: int
     ) -> None:
         mail, links, fed = self.bench(hop=-1)
-        sender: Any = SimpleNamespace(name="s", messages_sent=0, label="s")
+        sender: Any = SimpleNamespace(name="s", messages_sent=0, placements_told=0, label="s")
         mail.send(sender, Send(("q", "p"), self.update(per_task=per_task)), 100)
         assert fed == [([owner], at) for owner in (1, 0) for _ in range(parts) for at in (104, 109)]
         assert links.counts["sent"] == 0
 
     def test_nobody_of_that_name_is_a_fault(self) -> None:
         mail, _, _ = self.bench(hop=0)
-        sender: Any = SimpleNamespace(name="s", messages_sent=0, label="s")
+        sender: Any = SimpleNamespace(name="s", messages_sent=0, placements_told=0, label="s")
         with pytest.raises(EngineFault, match="s sends to 'x', which is not a scheduler"):
             mail.send(sender, Send(("x",), self.update(per_task=False)), 0)
 

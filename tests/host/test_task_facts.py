@@ -38,6 +38,29 @@ def test_claims_that_are_all_accepted_run_at_once() -> None:
     assert bench.runtime.take_finished()[1].tolist() == [1] * SLOTS
 
 
+def test_the_answer_to_claims_passes_its_turn_unless_something_else_comes_first() -> None:
+    bench = Bench()
+    first, second, third = bench.job(), bench.job(), bench.job()
+    bench.runtime.set_times(1, [0])
+    assert commit(bench, first, 1, passes=True) is None
+    # The second task ends as soon as it runs, before the answer.
+    assert commit(bench, second, 1, passes=True) is True
+    assert commit(bench, third, 0, passes=True) is True
+
+
+def test_a_plain_job_is_one_with_a_single_group_and_a_single_time() -> None:
+    bench = Bench()
+    job = bench.runtime.add_plain_job(3, 0, 2, bench.shape, 5, 9)
+    numbers = first_tasks(job, 3).tolist()
+    assert [bench.runtime.facts(task) for task in numbers] == [(bench.shape, 5, 9)] * 3
+    assert (bench.board.tasks(job), bench.board.owner(job)) == (2, 0)
+    later = bench.runtime.add_plain_job(3, 0, 1, bench.shape, 5)
+    assert bench.runtime.facts(later << 32) == (bench.shape, 5, -1)
+    for count, shape in ((0, bench.shape), (1, 99)):
+        with pytest.raises(ValueError, match=r"tasks|shape"):
+            bench.runtime.add_plain_job(0, 0, count, shape, 0)
+
+
 @pytest.mark.parametrize("atomic", [False, True])
 def test_of_claims_that_are_refused_in_part_none_runs_yet(atomic: bool) -> None:
     bench = Bench()

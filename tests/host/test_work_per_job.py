@@ -74,11 +74,11 @@ def calls_per_job(engine: str, *, log: bool) -> tuple[float, float]:
 @pytest.mark.parametrize(
     ("engine", "log", "python", "all_calls"),
     [
-        ("omega", False, 69, 118),
-        ("omega", True, 87, 151),
-        ("murmuration", False, 62, 104),
-        ("murmuration", True, 73, 129),
-        ("sparrow", False, 62, 129),
+        ("omega", False, 51, 100),
+        ("omega", True, 72, 139),
+        ("murmuration", False, 56, 104),
+        ("murmuration", True, 67, 129),
+        ("sparrow", False, 56, 129),
     ],
 )
 def test_a_job_costs_no_more_calls_than_it_did(

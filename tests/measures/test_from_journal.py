@@ -30,7 +30,7 @@ from argosy.records.state import RunState
 from argosy.records.steps import JournalSteps
 from argosy.records.summary import Summary
 from argosy.testing import conformance
-from argosy.testing.builders import GIB, SECOND, job, scenario, shared_job
+from argosy.testing.builders import GIB, SECOND, cell, job, scenario, shared_job
 from argosy.worlds.sim import SimulatedWorld
 
 ALIKE = (
@@ -183,3 +183,16 @@ def test_nothing_has_happened_in_a_journal_without_time() -> None:
     assert counted.utilisation == {"cpu": 0.0, "memory": 0.0}
     assert counted.series["at"] == [0]
     assert (counted.conflict_fraction, counted.speed_up) == (0, None)
+
+
+def test_two_precedences_are_enough_to_be_passed_over() -> None:
+    jobs = [
+        job("first", 1, cpu=4_000, seconds=10),
+        job("urgent", 1, cpu=4_000, seconds=10, submit=1, precedence=5),
+        job("later", 1, cpu=4_000, seconds=10, submit=2),
+    ]
+    world, counted = both(scenario("sparrow", jobs, cell=cell(1), replicas=1))
+    assert counted.counts.jobs_preceding == world.counts.jobs_preceding == 1
+    assert counted.counts.jobs_passed_over == world.counts.jobs_passed_over
+    equal = [job("a", 1), job("b", 1, submit=1)]
+    assert both(scenario("sparrow", equal))[1].counts.jobs_preceding == 0

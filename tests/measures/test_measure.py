@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +13,16 @@ from hypothesis import strategies as st
 from argosy.experiments.execute import execute
 from argosy.host.busy_time import DAY, BusyTime
 from argosy.measures.from_journal import sample_times
-from argosy.measures.measure import breakdown, by_label, daily, since, speed_up
+from argosy.measures.measure import (
+    breakdown,
+    by_label,
+    coded,
+    daily,
+    fleet_label,
+    since,
+    speed_up,
+    speed_ups,
+)
 from argosy.measures.timeline import task_times, timeline
 from argosy.model.jobs import task_number
 from argosy.model.scenario import FleetEntry, MachineCrash, Takes
@@ -92,6 +104,14 @@ def test_the_parts_of_a_completion_time_are_those_of_finished_jobs() -> None:
     parts = breakdown(column(0, 2, 0), column(0, -1, 9), column(4, 8, 99), column(0, 20, -1))
     assert parts == {"waiting": 3, "placing": 2, "running": 4}
     assert breakdown(column(0), column(3), column(4), column(-1)) == {}
+    many = 200_000
+    last = [np.full(many, at, np.int64) for at in (0, 0, 2, 3)]
+    last[1][-1] = last[2][-1] = last[3][-1] = many
+    assert breakdown(*last) == {
+        "waiting": 1.0,
+        "placing": (2 * many - 2) / many,
+        "running": (many - 1) / many,
+    }
 
 
 def test_a_job_is_faster_from_five_per_cent_on() -> None:
@@ -188,3 +208,67 @@ def test_a_series_samples_shares_and_counts_every_second() -> None:
     # One of the machines is gone: the other is full.
     assert series["cpu"][5] == 1.0
     assert set(series["queued"]) == {0}
+
+
+def test_a_speed_up_is_time_asked_for_time_taken_of_work_that_is_done() -> None:
+    columns = (
+        column(0, 2, 3, 4),
+        column(10, 20, 0, 7),
+        column(11, 24, -1, 7),
+        column(3, 2, 9, 5),
+    )
+    host = SimpleNamespace(
+        runtime=SimpleNamespace(pool_columns=lambda: columns),
+        jobs=SimpleNamespace(kinds=["a", "a", "b", "a", "b"]),
+    )
+    world: Any = SimpleNamespace(host=host)
+    # What took no time is neither faster nor slower.
+    assert speed_ups(world).tolist() == [3.0, 0.5, 1.0]
+    assert speed_ups(world, "b").tolist() == [0.5, 1.0]
+    assert speed_ups(world, "c").tolist() == []
+
+
+def test_a_run_in_which_nothing_happens_has_numbers_too() -> None:
+    summary = execute(scenario("omega", []), None)
+    assert summary.ended_at == 0
+    assert [each.busyness for each in summary.schedulers] == [0.0, 0.0]
+    assert [each.daily_conflicts for each in summary.schedulers] == [Daily(0.0, 0.0, [0.0])] * 2
+    assert summary.utilisation == {"cpu": 0.0, "memory": 0.0}
+    assert (summary.conflict_fraction, summary.speed_up, summary.breakdown) == (0, None, {})
+    assert (summary.kinds, summary.owners) == ({}, {})
+
+
+def test_a_fleet_is_its_engines_in_order_with_how_many_there_are() -> None:
+    entries = (("a", "omega", 2), ("b", "sparrow", 1), ("c", "omega", 3))
+    fleet = tuple(
+        FleetEntry(name=name, engine=engine, replicas=count) for name, engine, count in entries
+    )
+    assert fleet_label(scenario("omega", [], fleet=fleet)) == "omega x5 + sparrow"
+
+
+def test_labels_have_numbers_in_the_order_in_which_they_come() -> None:
+    codes, rows = coded(["b", "a", "b", "c"])
+    assert (dict(codes), rows.tolist()) == ({"b": 0, "a": 1, "c": 2}, [0, 1, 0, 2])
+
+
+def test_a_gang_that_did_not_start_as_a_whole_is_split() -> None:
+    gangs = {
+        # Together; one after the other, because there is no room; and not at all.
+        "whole": job("whole", 2, cpu=1_000, seconds=5, gang=True),
+        "split": job("split", 3, cpu=3_000, seconds=5, gang=True),
+        "never": job("never", 1, cpu=64_000, seconds=5, gang=True),
+    }
+    for names, expected in (
+        (("whole",), (1, 0)),
+        (("split",), (1, 1)),
+        (("whole", "split", "never"), (2, 1)),
+        ((), (0, 0)),
+    ):
+        jobs = [gangs[name] for name in names] + [job("plain", 2)]
+        spec = scenario("sparrow", jobs, cell=cell(2), replicas=1, horizon=60 * SECOND)
+        counts = execute(spec, None).counts
+        assert (counts.gangs, counts.gangs_split) == expected
+    # Those that start do so together, and the third never does.
+    spec = scenario("sparrow", [gangs["split"]], cell=cell(2), replicas=1, horizon=SECOND)
+    counts = execute(spec, None).counts
+    assert (counts.tasks_running, counts.gangs, counts.gangs_split) == (2, 1, 1)

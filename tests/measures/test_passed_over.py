@@ -103,6 +103,8 @@ def test_gangs_are_passed_only_by_gangs_of_as_many_tasks() -> None:
     assert judged(gang, plain(20)) == (1, 0)
     assert judged(gang, plain(20, tasks=2, gang=True)) == (1, 0)
     assert judged(gang, plain(20, tasks=3, gang=True)) == (1, 1)
+    assert judged(gang, plain(20, tasks=4, gang=True)) == (1, 1)
+    assert judged(URGENT, plain(20, tasks=4, gang=True)) == (1, 1)
 
 
 def test_jobs_with_constraints_wait_for_machines_of_their_own() -> None:
@@ -117,6 +119,10 @@ def test_every_task_must_be_able_to_replace_every_task_of_the_other() -> None:
     waiting, other = URGENT._replace(job=mixed), plain(20)._replace(job=both)
     assert judged(waiting, other) == (1, 0)
     assert judged(waiting, other._replace(job=Job("large", (large,)))) == (1, 1)
+    fast = TaskGroup(1, Resources(4_000, 1), requires={"disk": "ssd"})
+    picky = URGENT._replace(job=Job("picky", (fast,), precedence=5))
+    assert judged(picky, other._replace(job=Job("some", (fast, large)))) == (1, 0)
+    assert judged(picky, other._replace(job=Job("fast", (fast, fast)))) == (1, 1)
 
 
 def test_a_task_in_a_queue_waits_but_one_on_its_way_does_not() -> None:
@@ -220,3 +226,12 @@ def test_machines_that_take_the_shortest_task_first_pass_over_the_longest() -> N
 def test_it_is_not_counted_if_tasks_are_not_kept() -> None:
     assert counts("omega").jobs_preceding == 1
     assert counts("omega", output=Output(tasks=False)).jobs_preceding == 0
+
+
+@pytest.mark.parametrize(("started", "passed"), [(10, 0), (21, 1), (20, 0)])
+def test_a_task_waits_at_its_machine_if_another_starts_there_at_once(
+    started: int, passed: int
+) -> None:
+    """The first of the job's tasks starts as it is placed; the other is in a queue until then."""
+    urgent = Life(made(5, tasks=2), 5, 5, 0, 10, ((10, 10), (10, started)))
+    assert judged(urgent, plain(20)) == (1, passed)

@@ -16,10 +16,10 @@ from argosy.engines.registry import ENGINES
 from argosy.experiments.execute import execute
 from argosy.measures.placement import Watch, operator_constraints
 from argosy.model.constraints.meaning import Container, Meaning
-from argosy.model.constraints.parts import container_tags, of_job
+from argosy.model.constraints.parts import of_job, tags_at
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.errors import ArgosyError
-from argosy.model.jobs import job_of
+from argosy.model.jobs import index_of, job_of
 from argosy.model.machines import CLUSTER_GROUP, Cluster, Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -46,8 +46,7 @@ def judged(world: SimulatedWorld) -> tuple[int, int, float]:
     containers = []
     for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True):
         mine = spec.jobs[job_of(task)].job
-        ((group, _),) = mine.tasks_by_group(np.array([task]))
-        tags = frozenset(container_tags(mine, group))
+        tags = tags_at(mine, index_of(task))
         containers.append(Container(tags, spec.cell.machines[machine].name))
     live = [each for number, each in enumerate(spec.jobs[: len(done)]) if done[number] < 0]
     constraints = [*spec.cell.constraints]
@@ -66,6 +65,8 @@ TEXTS = (
     "w -> {w, 0, 0} in machine weight 2",
     "appID:self -> {w, 0, 1} in machine or appID:self -> spread {2, inf} over rack",
     "kind:service -> not {v, 1, inf} in rack",
+    "v -> {containerID:j0/1 & w, 0, 0} in machine",
+    "containerID:j1/0 -> {containerID:j2/2, 1, inf} in rack or w -> {containerID:j3/0, 0, 0} in rack",
 )
 
 
@@ -134,6 +135,26 @@ def test_imbalance_is_the_coefficient_of_variation() -> None:
     assert placement.end.imbalance["cpu"] == pytest.approx(shares.std() / shares.mean())
     assert placement.end.imbalance["memory"] == 0
     assert placement.end.machines == len(cell().machines) == 8
+
+
+def test_what_a_machine_does_not_have_is_not_lacking_there() -> None:
+    bare = CellSpec(machines=(Machine("m", Resources(4_000, 0)),))
+    for cpu, fragmented in ((3_000, 0), (3_001, 1), (4_000, 0)):
+        jobs = [job("a", cpu=cpu, memory=0, seconds=None, kind="service")]
+        spec = scenario("omega", jobs, replicas=1, cell=bare, horizon=10 * SECOND)
+        assert execute(spec, None).placement.end.fragmented == fragmented
+
+
+def test_a_job_that_never_finds_a_place_has_no_latency() -> None:
+    apart = (parse_constraint("w -> {w, 0, 0} in machine"),)
+    jobs = [
+        job("a", tags=("w",), constraints=apart, seconds=None, kind="service"),
+        job("giant", cpu=64_000, tags=("w",), constraints=apart, seconds=None, kind="service"),
+    ]
+    spec = scenario("omega", jobs, replicas=1, horizon=10 * SECOND)
+    latency = execute(spec, None).placement.latency
+    assert latency.count == 1
+    assert latency.p50 >= 0
 
 
 def test_looking_changes_nothing_that_happens() -> None:
@@ -321,3 +342,18 @@ def test_the_operators_constraints_come_from_the_cell_and_from_schedulers() -> N
     spec = scenario("medea", [], replicas=2, settings={"operator": [one, two]})
     spec = replace(spec, cell=replace(spec.cell, constraints=(two,)))
     assert operator_constraints(SimulatedWorld(spec, ENGINES)) == (two, one)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "fragmented"),
+    [(1_000, 2 * GIB, 0), (999, 2 * GIB, 1), (1_000, 2 * GIB - 1, 1), (0, 0, 0)],
+)
+def test_a_machine_is_fragmented_if_a_core_and_two_gibibytes_do_not_fit(
+    cpu: int, memory: int, fragmented: int
+) -> None:
+    machine = Machine("m", Resources(4_000, 16 * GIB))
+    jobs = [job("a", cpu=4_000 - cpu, memory=16 * GIB - memory, seconds=None)]
+    spec = scenario(
+        "omega", jobs, replicas=1, cell=CellSpec(machines=(machine,)), horizon=10 * SECOND
+    )
+    assert execute(spec, None).placement.end.fragmented == fragmented

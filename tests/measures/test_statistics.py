@@ -54,6 +54,15 @@ def test_the_same_stream_gives_the_same_interval() -> None:
     assert median(values, Random(4)) == median(values, Random(4))
 
 
+def test_less_confidence_is_a_narrower_interval() -> None:
+    above = [1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0]
+    wide, narrow = (
+        ratio_of_medians(above, [1.0] * 7, Random(4), confidence) for confidence in (0.95, 0.5)
+    )
+    assert (wide.value, narrow.value, wide.uncertainty) == (5.0, 5.0, narrow.uncertainty)
+    assert wide.low < narrow.low < 5.0 < narrow.high < wide.high
+
+
 def test_a_ratio_of_paired_runs_ignores_what_a_seed_does_to_both() -> None:
     easy_to_hard = [10.0, 20.0, 40.0, 80.0, 160.0]
     ratio = ratio_of_medians([2 * value for value in easy_to_hard], easy_to_hard, Random(0))
@@ -94,3 +103,19 @@ def test_unpaired_or_missing_observations_are_refused() -> None:
         ratio_of_medians([1.0], [1.0, 2.0], Random(0))
     with pytest.raises(ValueError, match="at least one"):
         median([], Random(0))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_clear"),
+    [
+        (1.0, 2.0, False),
+        (1.001, 2.0, True),
+        (0.5, 1.0, False),
+        (0.5, 0.999, True),
+        (0.9, 1.1, False),
+    ],
+)
+def test_a_ratio_is_clear_if_its_interval_leaves_out_one(
+    low: float, high: float, is_clear: bool
+) -> None:
+    assert Ratio(1.0, 0.0, low, high).is_clear is is_clear

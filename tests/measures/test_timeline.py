@@ -49,6 +49,14 @@ def test_the_spread_is_of_a_job_s_own_tasks() -> None:
     assert spread["finished"].p50 == pytest.approx(5)
 
 
+def test_no_part_is_negative_and_none_may_take_no_time() -> None:
+    column = np.array([0], np.int64)
+    times = task_times(column, column + 7, column + 7, column + 7, column, column + 9, column + 1)
+    assert (times.s.tolist(), times.w2s.tolist()) == ([0], [7])
+    at_once = timeline(task_times(*[column] * 7))
+    assert (at_once.tail_tst.largest, at_once.tail_tct.largest) == (0, 0)
+
+
 def test_without_task_timelines_there_is_nothing_to_say() -> None:
     empty = np.empty(0, np.int64)
     assert timeline(task_times(*[empty] * 7)).tct.count == 0

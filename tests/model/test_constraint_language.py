@@ -228,14 +228,26 @@ def test_translation_on_the_command_line_goes_both_ways(tmp_path, capsys) -> Non
     assert capsys.readouterr().out == rules.read_text()
 
 
+def test_static_tags_on_the_command_line_are_labels_of_nodes(tmp_path, capsys) -> None:
+    rules = tmp_path / "rules.txt"
+    rules.write_text("web -> {disk:ssd, 1, inf} in machine hard\n")
+    to = ["constraints", "translate", str(rules), "--to", "kubernetes", "--tag", "web"]
+    kinds = []
+    for options in ([], ["--static", "disk:ssd"]):
+        assert main([*to, *options]) == 0
+        affinity = json.loads(capsys.readouterr().out)["affinity"]
+        kinds.append(list(affinity))
+    assert kinds == [["podAffinity"], ["nodeAffinity"]]
+
+
 @pytest.mark.parametrize(
     ("tag", "hint"),
     [
-        ("containerID:two/1", "only a container that is a group of its own has such a tag"),
+        ("containerID:two/4", "two has no container 4"),
         ("containerID:twoo/3", "did you mean 'containerID:two/3'?"),
     ],
 )
-def test_a_container_that_is_not_a_group_of_its_own_has_no_name(tag: str, hint: str) -> None:
+def test_the_name_of_a_container_that_does_not_exist_is_found(tag: str, hint: str) -> None:
     alone = frozenset({"appID:two", "db", "containerID:two/3"})
     kinds = [(frozenset({"appID:two", "db"}), 3), (alone, 1)]
     rule = parse_constraint(f"db -> {{{tag}, 1, inf}} in machine")

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.constraints.meaning import Container, Meaning, distance
-from argosy.model.constraints.parts import container_tags, of_job
+from argosy.model.constraints.parts import container_tags, of_job, tags_at, with_name
 from argosy.model.constraints.text import format_constraint, parse_constraint
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.machines import Machine
@@ -105,6 +105,21 @@ def test_containers_carry_the_tags_of_their_job() -> None:
     job = Job("a->b", (TaskGroup(1, ROOM, tags=("hb",)),), kind="service", owner="ann")
     tags = container_tags(job, job.groups[0])
     assert tags == ("appID:a__b", "containerID:a__b/0", "hb", "kind:service", "owner:ann")
+
+
+def test_a_container_has_its_own_tag_only_where_it_is_named() -> None:
+    job = Job("j", (TaskGroup(2, ROOM), TaskGroup(3, ROOM, tags=("w",))))
+    shared = frozenset(container_tags(job, job.groups[1]))
+    names = frozenset({"containerID:j/3", "containerID:other/2"})
+    assert with_name(shared, 3, names) == shared | {"containerID:j/3"} == tags_at(job, 3)
+    assert with_name(shared, 2, names) == with_name(shared, 3, frozenset()) == shared
+    assert not any(tag.startswith("containerID:") for tag in shared)
+
+
+def test_jobs_of_one_application_do_not_share_the_names_of_containers() -> None:
+    pod = Job("pod", (TaskGroup(1, ROOM, tags=("appID:web",)),))
+    tags = frozenset(container_tags(pod, pod.groups[0]))
+    assert with_name(tags, 0, frozenset({"containerID:web/0"})) == tags
 
 
 def test_a_jobs_constraints_may_say_self() -> None:

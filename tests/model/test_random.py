@@ -78,3 +78,11 @@ def test_distributions_have_their_means() -> None:
     assert max(pareto) <= 100
     # E[X] = a/(a-1) L^a (L^(1-a) - H^(1-a)) / (1 - (L/H)^a), with L = 1, H = 100, a = 1.5.
     assert abs(sum(pareto) / n - 3 * (1 - 100**-0.5) / (1 - 100**-1.5)) < 0.1
+
+
+def test_many_exponential_times_are_those_drawn_one_by_one() -> None:
+    one, many = Random(4), Random(4)
+    assert many.exponentials(5) == [one.exponential() for _ in range(5)]
+    assert many.bits() == one.bits()
+    with pytest.raises(ValueError, match="a count of at least 0"):
+        many.exponentials(-1)

@@ -1,6 +1,7 @@
 """Task numbers by the array say the same as one by one."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,3 +42,9 @@ def test_tasks_of_one_job_are_not_copied() -> None:
     [(number, where)] = by_job(tasks)
     assert number == 7
     assert tasks[where].base is tasks
+
+
+def test_numbers_that_no_job_can_have_are_refused() -> None:
+    for job, count in ((-1, 1), (2**31, 1), (0, -1), (0, 2**32 + 1)):
+        with pytest.raises(ValueError, match=r"job numbers|a job has"):
+            first_tasks(job, count)

@@ -47,6 +47,16 @@ class TestRun:
         assert len(bars) == 23
         assert all(float(x) >= 110 and float(x) + float(width) <= 889 for x, width in bars)
 
+    def test_a_task_that_begins_when_another_ends_takes_its_place_in_the_row(self) -> None:
+        jobs = [job("etl", 3, cpu=4_000, seconds=5)]
+        run = execute_in_memory(
+            scenario("murmuration", jobs, cell=cell(1), replicas=1, horizon=60 * SECOND)
+        )
+        page = run_page(run, run.summary(), [], "")
+        bars = re.findall(r'<rect x="[\d.]+" (y="[\d.]+") width="[\d.]+"[^>]*fill="var', page)
+        assert len(bars) == 3
+        assert len(set(bars)) == 1
+
     def test_what_is_drawn_agrees_with_the_run(self) -> None:
         run = small()
         curves = curves_of(run)

@@ -1,6 +1,7 @@
 """Constraints in files and in scenarios, as `argosy constraints` finds, checks and prints them."""
 
 import json
+from collections import Counter
 
 import pytest
 from test_cluster_tables import FEDERATION
@@ -103,24 +104,34 @@ def test_a_scenario_is_checked_against_its_groups_and_containers(written, capsys
 
 
 def test_a_group_is_within_another_if_each_of_its_sets_is(written):
-    around = surroundings(load(written(SCENARIO, "constrained.toml")).cell)
+    around = surroundings(load(written(SCENARIO, "constrained.toml")), frozenset())
     assert around.groups == {"rack": 3, "room": 2, "row": 2}
     assert around.nested == {("rack", "room")}
     assert around.overlapping == {"row"}
-    assert around.containers is None
     assert sorted(around.machines, key=len) == [frozenset(), frozenset({"disk:ssd"})]
 
 
 def test_containers_are_counted_by_their_tags(written):
     scenario = load(written(SCENARIO, "constrained.toml"))
-    around = surroundings(scenario.cell, scenario)
+    around = surroundings(scenario, frozenset({"containerID:two/1", "containerID:two/9"}))
     assert around.containers is not None
     counts = {tuple(sorted(tags)): count for tags, count in around.containers}
     assert counts == {
         ("appID:one", "kind:batch", "web"): 2,
-        ("appID:two", "db", "kind:batch"): 3,
+        ("appID:two", "db", "kind:batch"): 2,
+        ("appID:two", "containerID:two/1", "db", "kind:batch"): 1,
         ("appID:two", "containerID:two/3", "db", "kind:batch"): 1,
     }
+
+
+def test_containers_of_later_groups_are_numbered_on(written):
+    group = "{ request = { cpu = 500 }, tags"
+    text = SCENARIO.replace(group, group.replace("{ request", "{ count = 2, request"))
+    scenario = load(written(text, "constrained.toml"))
+    around = surroundings(scenario, frozenset({"containerID:two/0", "containerID:two/4"}))
+    assert around.containers is not None
+    named = Counter(tag for tags, count in around.containers for tag in tags for _ in range(count))
+    assert (named["containerID:two/0"], named["containerID:two/4"]) == (1, 1)
 
 
 def test_a_scenario_with_clusters_is_checked_like_any_other(written, capsys):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
+from small_scenario import Patient
 
 from argosy.engines.api import Capabilities, NeededExtra, Settings
 from argosy.model.constraints.text import parse_constraint
@@ -17,18 +19,22 @@ from argosy.model.resources import Resources
 from argosy.model.scenario import FleetEntry, MachineResize, SchedulerLimits, Takes
 from argosy.scenarios import missing_extras
 from argosy.scenarios.changed_values import ChangedValue, parse_values, with_values
+from argosy.scenarios.engine_checks import check_engines, facts_of, is_checking
 from argosy.scenarios.ignored_demands import ignored_demands
 from argosy.scenarios.kubernetes_tables import SHORTEST_HORIZON, default_horizon
+from argosy.scenarios.loader import load
 from argosy.scenarios.toml_text import to_toml
 from argosy.scenarios.unmeetable_demands import _largest
 from argosy.scenarios.variants import as_published
 from argosy.scenarios.yaml_files import parse_yaml
 from argosy.testing.builders import SECOND, job, scenario
+from argosy.workloads import clusters
 from argosy.workloads.tables import Misfit
 
 DOCUMENT: dict[str, Any] = {
     "horizon": "1h",
-    "fleet": [{"name": "a", "engine": "omega"}, {"id": "b"}, "plain"],
+    "fleet": [{"name": "a", "engine": "omega"}, {}, "plain", {"id": "b"}],
+    "list": [1, 2],
     "cell": {"machines": {"count": 3}},
 }
 
@@ -42,7 +48,7 @@ DOCUMENT: dict[str, Any] = {
         ("cell.machines.new", lambda d: d["cell"]["machines"]["new"]),
         ("fleet.0.engine", lambda d: d["fleet"][0]["engine"]),
         ("fleet.a.engine", lambda d: d["fleet"][0]["engine"]),
-        ("fleet.b.replicas", lambda d: d["fleet"][1]["replicas"]),
+        ("fleet.b.replicas", lambda d: d["fleet"][3]["replicas"]),
         ("fleet.2", lambda d: d["fleet"][2]),
     ],
 )
@@ -52,7 +58,7 @@ def test_a_value_is_replaced_where_it_stands(path: str, found: Any) -> None:
     assert found(changed) == "other"
     # Nothing else has changed.
     kept = copy.deepcopy(DOCUMENT)
-    *places, last = path.replace("fleet.a", "fleet.0").replace("fleet.b", "fleet.1").split(".")
+    *places, last = path.replace("fleet.a", "fleet.0").replace("fleet.b", "fleet.3").split(".")
     inside: Any = kept
     for place in places:
         inside = inside[int(place)] if isinstance(inside, list) else inside[place]
@@ -63,10 +69,11 @@ def test_a_value_is_replaced_where_it_stands(path: str, found: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "missing", "where", "expected"),
     [
-        ("call.machines", "call", (), "one of cell, fleet, horizon"),
+        ("call.machines", "call", (), "one of cell, fleet, horizon, list"),
         ("cell.machine.count", "cell.machine", ("cell",), "one of machines"),
-        ("fleet.3.x", "fleet.3", ("fleet",), "a number below 3, or the name of an element"),
-        ("fleet.c.x", "fleet.c", ("fleet",), "a number below 3, or the name of an element"),
+        ("list.2", "list.2", ("list",), "a number below 2"),
+        ("fleet.4.x", "fleet.4", ("fleet",), "a, b, or a number below 4"),
+        ("fleet.c.x", "fleet.c", ("fleet",), "a, b, or a number below 4"),
         ("horizon.x", "horizon.x", ("horizon",), "nothing below a value"),
     ],
 )
@@ -88,6 +95,21 @@ def test_variations_are_values_as_in_toml_or_plain_text() -> None:
     for wrong in ("a", "a=", "=1", "a..b=1", ".a=1", "a= "):
         with pytest.raises(CommandError, match="--vary"):
             parse_values(wrong)
+
+
+def test_commas_within_arrays_tables_and_quotes_do_not_separate_variations() -> None:
+    changes = parse_values('a=[1, 2],[[3,4],5],{b = 1, c = 2},"x, y",z')
+    assert [each.value for each in changes] == [
+        [1, 2],
+        [[3, 4], 5],
+        {"b": 1, "c": 2},
+        "x, y",
+        "z",
+    ]
+
+
+def test_a_bracket_that_is_never_closed_is_plain_text() -> None:
+    assert [each.value for each in parse_values("a=1,[2,3")] == [1, "[2,3"]
 
 
 class Preempting(Settings, frozen=True):
@@ -276,3 +298,47 @@ def test_values_of_yaml_have_the_lines_of_their_keys() -> None:
         (0, "c", "y", 1): 6,
         (1, "d"): 8,
     }
+
+
+def test_known_facts_are_not_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines are asked with the facts that are given."""
+    made = scenario("checking", [job("a", 1)])
+    seen: list[Any] = []
+
+    class Checking:
+        settings_type = Settings
+        capabilities = Capabilities()
+
+        @staticmethod
+        def mismatch(settings: Any, facts: Any) -> None:
+            seen.append(facts)
+
+    engines: Any = {"checking": Checking}
+    given = msgspec.structs.replace(facts_of(made), machines=99)
+    check_engines(made, engines, given)
+    check_engines(made, engines)
+    assert [facts.machines for facts in seen] == [99, len(made.cell.machines)]
+    assert is_checking(engines)
+    assert not is_checking({"patient": Patient})
+
+
+def test_a_cell_takes_the_machines_of_a_workload_only_if_it_has_none(tmp_path: Path) -> None:
+    text = """\
+name = "brought"
+horizon = "1h"
+[workload.cluster]
+name = "B"
+span = "1h"
+scale = 0.01
+fill = false
+[[fleet]]
+name = "s"
+engine = "omega"
+"""
+    own = '[[cell.machines]]\nname = "m"\ncapacity = { cpu = 4000, memory = "8GiB" }\n'
+    path = tmp_path / "s.toml"
+    path.write_text(text)
+    brought = load(path).cell.machines
+    assert brought == clusters.machines(clusters.cluster("B"), 0.01)
+    path.write_text(text + own)
+    assert [machine.name for machine in load(path).cell.machines] == ["m"]

@@ -326,3 +326,34 @@ def test_bad_input_is_one_clear_error(tmp_path: Path, text: str, problem: str) -
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"gone\.json"):
         load(tmp_path / "gone.json")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"overhead": {"cpu": "many"}},
+        {"resources": {"requests": {"cpu": "many"}}},
+        {"initContainers": [{"name": "i", "resources": {"requests": {"cpu": "many"}}}]},
+        {"containers": [{"name": "i", "resources": {"requests": {"cpu": "many"}}}]},
+    ],
+    ids=lambda spec: next(iter(spec)),
+)
+def test_an_amount_that_is_none_is_refused_wherever_it_stands(
+    spec: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(ScenarioError, match=r"Pod that cannot be read: .*'many'") as caught:
+        cluster(tmp_path, pod("a"), {**pod("b"), "spec": spec})
+    assert caught.value.field == "items[4]"
+
+
+def test_a_node_without_pods_and_one_named_twice_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        cluster(tmp_path, pod("a"), nodes=[*NODES, node("n2")])
+    assert (caught.value.problem, caught.value.expected) == ("node 'n2' again", "each once")
+    with pytest.raises(ScenarioError) as caught:
+        cluster(tmp_path, pod("a"), pod("b"), nodes=[])
+    assert caught.value.problem == "no nodes among 2 objects"
+    assert caught.value.hint == "it has 2 pods: ask for nodes as well"
+    with pytest.raises(ScenarioError) as caught:
+        cluster(tmp_path, nodes=[])
+    assert (caught.value.problem, caught.value.hint) == ("no nodes and no pods", None)

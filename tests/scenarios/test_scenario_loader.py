@@ -330,7 +330,10 @@ def test_more_tasks_than_a_run_could_hold_are_refused(refused):
 def test_an_attribute_where_there_are_none_is_refused(refused):
     text = SMALL.replace('attributes = { arch = "x86" }\n', "")
     text = text.replace('id = "a"', 'id = "a"\nrequires = { arch = "x86" }')
-    assert "no machine has attribute 'arch', nor any other" in str(refused(text))
+    assert (
+        "no machine has attribute 'arch', nor any other; "
+        "expected attributes of some [[cell.machines]]"
+    ) in str(refused(text))
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -1,8 +1,9 @@
-"""Settings of engines, written as tables of a scenario file and read back."""
+"""Clusters and settings of engines, written as tables of a scenario file and read back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
@@ -13,9 +14,14 @@ from argosy.engines.registry import ENGINES
 from argosy.engines.spread import Spread
 from argosy.host.scheduler import make_settings
 from argosy.model.errors import ScenarioError
-from argosy.model.scenario import FleetEntry
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.model.scenario import CellSpec, FleetEntry, GroupSpec
 from argosy.model.units import Micros
-from argosy.scenarios.scenario_tables import fleet_table
+from argosy.scenarios.loader import load_cluster
+from argosy.scenarios.scenario_tables import cluster_tables, fleet_table
+from argosy.scenarios.toml_text import to_toml
+from argosy.testing.builders import GIB
 from argosy.workloads.tables import Converter
 
 
@@ -80,3 +86,30 @@ def test_what_an_entry_states_is_written(
     table = fleet_table(FleetEntry(name="s", engine=engine, settings=settings))
     assert table.get("settings") == written
     assert (table["name"], table["engine"]) == ("s", engine)
+
+
+def test_a_written_cluster_has_every_set_that_a_machine_is_in(tmp_path: Path) -> None:
+    """Those that are declared in their order, and those that are not, of whichever machine."""
+    joins: list[dict[str, tuple[str, ...]]] = [
+        {"zone": ("z2",), "rack": ("r1", "r2")},
+        {"rack": ("r2", "r3"), "room": ("a",)},
+        {"zone": ("z1",), "room": ("b",)},
+    ]
+    machines = tuple(
+        Machine(f"m{number}", Resources(1_000, GIB), joins=joined)
+        for number, joined in enumerate(joins)
+    )
+    cell = CellSpec(machines=machines, groups=(GroupSpec(name="zone", sets=("z0", "z1")),))
+    fleet = (FleetEntry(name="s", engine="omega"),)
+    tables = cluster_tables(cell, machines, fleet)
+    sets = {name: group["sets"] for name, group in tables["cell"]["groups"].items()}
+    assert sets == {
+        "zone": ["z0", "z1", "z2"],
+        "rack": ["r1", "r2", "r3"],
+        "room": ["a", "b"],
+    }
+    file = tmp_path / "cluster.toml"
+    file.write_text(to_toml({"name": "c", **tables}))
+    read = load_cluster(file).cell
+    assert read.machines == machines
+    assert {group.name: list(group.sets) for group in read.groups} == sets

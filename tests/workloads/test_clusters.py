@@ -14,6 +14,7 @@ from argosy.experiments.execute import execute
 from argosy.model.errors import ArgosyError, ModelError, UnknownName
 from argosy.model.random import Random
 from argosy.model.scenario import CellSpec, FleetEntry, Output, Scenario, Takes
+from argosy.model.truth import group_with_truth, simulated_job
 from argosy.scenarios.loader import load, scenario_digest
 from argosy.workloads.cluster_specs import STEPS, Curve, WholeExponential, read_specs
 from argosy.workloads.clusters import FILL, cluster, cluster_names, fill, jobs, machines
@@ -498,3 +499,11 @@ def test_a_scenario_may_ask_for_a_varied_bursty_cluster(tmp_path):
     path.write_text(path.read_text().replace('name = "B"', 'name = "A"'))
     with pytest.raises(ArgosyError, match="all alike"):
         load(path)
+
+
+def test_drawn_jobs_are_as_if_each_had_been_made_and_checked_on_its_own():
+    for made in jobs(cluster("lightweight"), DAY // 24, Random(3)):
+        [group], [truth] = made.groups, made.truth
+        plain = group_with_truth(group.count, group.request, truth.durations)
+        fields = {"kind": made.kind, "precedence": made.job.precedence}
+        assert made == simulated_job(made.id, plain, submit=made.submit, **fields)

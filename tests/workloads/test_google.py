@@ -96,6 +96,17 @@ def test_a_job_runs_for_as_long_as_its_tasks_did(tmp_path, compressed):
     assert (notes.jobs, notes.tasks, notes.not_expressible) == (1, 2, {})
 
 
+def test_requests_of_one_cpu_and_another_memory_differ(tmp_path):
+    tasks = [
+        task_event(time, number, 0, event, memory=memory)
+        for time, event in ((700, SUBMIT), (710, SCHEDULE), (760, FINISH))
+        for number, memory in ((1, "0.125"), (2, "0.5"))
+    ]
+    trace_2011(tmp_path, simple_jobs(1, 2), tasks)
+    requests = [job.groups[0].request for job in google2011.jobs(tmp_path, whole=WHOLE)]
+    assert requests == [Resources(2500, 1250), Resources(2500, 5000)]
+
+
 @pytest.mark.parametrize(("priority", "kind"), [(0, "batch"), (8, "batch"), (9, "service")])
 def test_priorities_up_to_eight_are_batch(tmp_path, priority, kind):
     trace_2011(tmp_path, simple_jobs(1), simple_tasks(1, priority=priority))

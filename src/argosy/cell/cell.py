@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
@@ -132,6 +133,19 @@ class Cell(View):
             -1 if jobs is None else jobs,
             PRECEDENCE_RANGE[1] if precedence is None else precedence,
         )
+
+    @contextmanager
+    def unlimited(self, scheduler: str) -> Iterator[None]:
+        """Limits of the scheduler do not apply within the block."""
+        limits = self._limits.get(scheduler)
+        if limits is None:
+            yield
+            return
+        self.set_limits(scheduler, None, None)
+        try:
+            yield
+        finally:
+            self.set_limits(scheduler, *limits)
 
     def admit(self, number: int, job: Job) -> None:
         """Makes the job's placement constraints readable for everyone: see `applications`."""

@@ -21,7 +21,7 @@ _NO_TASKS.flags.writeable = False
 
 
 @lru_cache(maxsize=4_096)
-def _alike(shape: int, count: int) -> ShapeArray:
+def shapes_alike(shape: int, count: int) -> ShapeArray:
     """The shapes of identical tasks. Most decisions are about such, so those of one length share
     them."""
     shapes = np.full(count, shape, np.int32)
@@ -31,7 +31,7 @@ def _alike(shape: int, count: int) -> ShapeArray:
 
 def claims_of(tasks: TaskArray, shape: int, found: Found) -> Claims:
     """Claims for identical tasks, as many as machines were found."""
-    return Claims(tasks, found.machines, _alike(shape, len(tasks)), found.versions)
+    return Claims(tasks, found.machines, shapes_alike(shape, len(tasks)), found.versions)
 
 
 def room_without(claims: Claims, view: View) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ methods. The arrays they return are copies.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from argosy.model.transactions import (
     VersionArray,
     Wants,
 )
+
+if TYPE_CHECKING:
+    from argosy._core.cell import FindAnswer
 
 _MOST = 2**62
 #: No claim is below this precedence.
@@ -306,12 +309,9 @@ class View:
         """
         one, each = (step, None) if isinstance(step, int) else (0, step)
         try:
-            machines, versions, looked_at, feasible, ruled_out, nearest, scores = (
-                self._columns.find(
-                    shape, count, rule, random, within, keys, one, needs_room, per_machine, each,
-                    adjust,
-                )
-            )  # fmt: skip
+            answer = self._columns.find(
+                shape, count, rule, random, within, keys, one, needs_room, per_machine, each, adjust
+            )
         except TypeError as error:
             raise misfit(
                 [
@@ -322,6 +322,21 @@ class View:
                 ],
                 error,
             ) from None
+        return self._found(shape, count, rule, answer)
+
+    def find_plainly(
+        self, shape: int, count: int, rule: Rule, random: Random
+    ) -> tuple[MachineArray, VersionArray, Found | None]:
+        """As `find` for tasks that may go anywhere, but only the machines and their versions: what was
+        seen is told only if there are fewer than asked for."""
+        answer = self._columns.find_plainly(shape, count, rule, random)
+        if len(answer) == 2:
+            return *answer, None
+        found = self._found(shape, count, rule, answer)
+        return found.machines, found.versions, found
+
+    def _found(self, shape: int, count: int, rule: Rule, answer: FindAnswer) -> Found:
+        machines, versions, looked_at, feasible, ruled_out, nearest, scores = answer
         known = self._known
         names = known.ruled_out
         if len(ruled_out) > len(names):

@@ -94,10 +94,6 @@ class _TimelyJournal(Journal):
     is_timely = True
     _flushed = -_FLUSH_SECONDS
 
-    def write(self, record: Any) -> None:
-        super().write(record)
-        self.after_event()
-
     def after_event(self) -> None:
         now = time.monotonic()
         if now - self._flushed >= _FLUSH_SECONDS:
@@ -136,6 +132,20 @@ def _journal(scenario: Scenario, stream: BinaryIO | None) -> Journal | None:
     return _TimelyJournal(stream, everything=scenario.output.log == "everything")
 
 
+def _after_writing(
+    journal: Journal | None, progress: Callable[[float], None] | None
+) -> Callable[[float], None] | None:
+    """Whoever hears of progress can read what has happened."""
+    if journal is None or progress is None:
+        return progress
+
+    def tell(share: float) -> None:
+        journal.after_event()
+        progress(share)
+
+    return tell
+
+
 def _simulate(
     scenario: Scenario,
     engines: Mapping[str, type[Engine]],
@@ -144,7 +154,7 @@ def _simulate(
 ) -> FinishedRun:
     world = SimulatedWorld(scenario, engines, journal)
     watch = Watch(world)
-    world.run(progress)
+    world.run(_after_writing(journal, progress))
     ended: tuple[NDArray[Any], ...] = world.host.runtime.task_columns()
     running: tuple[NDArray[Any], ...] = world.host.runtime.running_columns()
     tasks = {

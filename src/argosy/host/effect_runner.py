@@ -80,6 +80,8 @@ class EffectRunner:
         #: somebody looks between events. Whether the current effect is all that its engine answered.
         self._detours_saved = _MOST_SAVED if host.is_watched else 0
         self._is_alone = False
+        #: Whether the answer to a commit may come at once, and nobody records what came before it.
+        self._answers_at_once = self._hop == 0 and host.decisions.journal is None
         self._agents = Agents(host.setup.clusters, host.view, host.random)
         #: The agents of clusters: in this process, or in others.
         self.desks: AgentDesks | RemoteDesks
@@ -109,12 +111,13 @@ class EffectRunner:
 
     def carry_out(self, scheduler: Scheduler, effects: Sequence[Effect], now: int) -> None:
         # Comparing the class is fast; checking for iterability is not.
-        if type(effects) not in (list, tuple) and not isinstance(effects, Iterable):
+        kind = type(effects)
+        if kind is not tuple and kind is not list and not isinstance(effects, Iterable):
             raise EngineFault(
-                f"{scheduler.label} returned {type(effects).__name__}",
+                f"{scheduler.label} returned {kind.__name__}",
                 expected="a list or tuple of effects",
             )
-        self._is_alone = type(effects) is tuple and len(effects) == 1
+        self._is_alone = kind is tuple and len(effects) == 1
         for effect in effects:
             method = self._methods.get(type(effect))
             if method is None:
@@ -184,7 +187,11 @@ class EffectRunner:
         if delay < 0:
             delay = self._links.reliable_delay(scheduler.name, agent_of(effect.cluster), now)
         if delay == 0 and self._is_alone and self.passes_turn():
-            self.go_on(self._arrive_commit, scheduler, effect, now)
+            self._detours_saved += 1
+            try:
+                self._arrive_commit(scheduler, effect, now)
+            finally:
+                self._detours_saved -= 1
         else:
             self._host.request(now + delay, scheduler, self._arrive_commit, effect)
 
@@ -210,27 +217,32 @@ class EffectRunner:
         if effect.pipeline is not None:
             self.desks[effect.cluster].commit(scheduler, effect, now)
             return
-        outcome = self._commit_claims(scheduler, effect, now)
+        outcome, is_next = self._commit_claims(scheduler, effect, now)
         if outcome is None:
             outcome = self._commit_all(scheduler, effect, now)
+        event = Committed(effect.token, outcome)
         delay = self._hop
         if delay < 0:
             delay = self._links.reliable_delay(agent_of(effect.cluster), scheduler.name, now)
-        event = Committed(effect.token, outcome)
-        if delay == 0 and self.passes_turn():
-            self.go_on(self._host.handle, scheduler, event, now)
+        if is_next or (delay == 0 and self.passes_turn()):
+            self._detours_saved += 1
+            try:
+                self._host.handle(scheduler, event, now)
+            finally:
+                self._detours_saved -= 1
         else:
             self._host.post(now + delay, scheduler, event)
 
-    def _commit_claims(self, scheduler: Scheduler, effect: Commit, now: int) -> Outcome | None:
-        """Commits a transaction of nothing but claims, and launches their tasks, as most transactions
-        are. None, and nothing has changed, if it is not one of those."""
+    def _commit_claims(
+        self, scheduler: Scheduler, effect: Commit, now: int
+    ) -> tuple[Outcome | None, bool]:
+        """Commits a transaction of nothing but claims, as most are, and launches their tasks. There is
+        no outcome, and nothing has changed, if it is another. Also: whether the answer `passes_turn`."""
         transaction = effect.transaction
         claims = transaction.claims
-        if claims is None or not transaction.only_claims or not len(claims.tasks):
-            return None
-        if transaction.scheduler != scheduler.name:
-            return None
+        is_named = transaction.scheduler == scheduler.name
+        if claims is None or not (is_named and transaction.only_claims and len(claims.tasks)):
+            return None, False
         try:
             answer = self._runtime.commit(
                 scheduler.number,
@@ -243,23 +255,25 @@ class EffectRunner:
                 transaction.atomic,
                 transaction.coarse,
                 transaction.preempt,
+                self._answers_at_once and self._detours_saved < _MOST_SAVED,
             )
         except faults.EFFECT_ERRORS:
             # It is malformed; the longer way says how.
-            return None
+            return None, False
         if answer is False:
-            return None
+            return None, False
         scheduler.transactions += 1
-        if answer is True:
+        if answer is True or answer is None:
             outcome = self._host.cell.accepted(claims)
-            self._count_success(scheduler, now)
+            scheduler.successes += 1
+            scheduler.success_days[now // DAY] += 1
             if self._decisions.journal is not None:
                 self._placed(scheduler, effect, claims.tasks, claims.machines, now)
-            return outcome
+            return outcome, answer is None
         outcome = self._host.cell.outcome(claims, answer)
         self._host.membership.evict(outcome, Why.PREEMPTED, now)
         self._launch(scheduler, claims, outcome, effect, now)
-        return outcome
+        return outcome, False
 
     def _commit_all(self, scheduler: Scheduler, effect: Commit, now: int) -> Outcome:
         """Commits any transaction."""
@@ -364,7 +378,8 @@ class EffectRunner:
     ) -> None:
         tasks, machines = claims.tasks, outcome.machines
         if outcome.all_accepted:
-            self._count_success(scheduler, now)
+            scheduler.successes += 1
+            scheduler.success_days[now // DAY] += 1
         else:
             rows = np.flatnonzero(~outcome.accepted)
             whys = outcome.whys[rows].tolist()
@@ -377,10 +392,6 @@ class EffectRunner:
         if len(tasks):
             self._runtime.launch(tasks)
             self._placed(scheduler, effect, tasks, machines, now)
-
-    def _count_success(self, scheduler: Scheduler, now: int) -> None:
-        scheduler.successes += 1
-        scheduler.success_days[now // DAY] += 1
 
     def _placed(
         self,

@@ -50,9 +50,12 @@ CALL: Final = int(RuntimeEvent.CALL)
 _FULL: Final = int(RuntimeEvent.FULL)
 #: Kinds from here on are the world's own events.
 _WORLD: Final = int(RuntimeEvent.SUBMIT)
+_SUBMIT: Final = int(RuntimeEvent.SUBMIT)
 #: Finished jobs are forgotten once per this many submissions.
 _CLEAR_EVERY: Final = 1_024
 
+#: The running time of tasks of which none is known, or not yet.
+UNTOLD: Final = -1
 #: The epoch of calls that are not for a scheduler.
 _ANY_EPOCH: Final = -1
 
@@ -107,8 +110,8 @@ class Host:
         for cut in sorted(setup.partitions, key=lambda partition: partition.at):
             for name in cut.isolated:
                 self.runtime.cut_off(self._by_name[name].index, cut.at, cut.at + cut.lasts)
-        #: Whether somebody acts between any two events: real machines, or readers of the journal.
-        self.is_watched = machines.acts or (journal is not None and journal.is_timely)
+        #: Whether somebody acts between any two events.
+        self.is_watched = machines.acts
         self.router = Router(self.schedulers, self.random.child("split"))
         self._effects = EffectRunner(self)
         self._deliberations = Deliberations(self, deliberator, self._effects.spend)
@@ -180,9 +183,12 @@ class Host:
         for scheduler in self.schedulers:
             self._start(scheduler, again=self.setup.is_resumed)
 
-    def run_until(self, limit: int) -> TimerItem | None:
+    def run_until(
+        self, limit: int, submit: Callable[[int], None] | None = None
+    ) -> TimerItem | None:
         """Carries out everything due up to `limit`. Returns an event that the world itself pushed, or
-        None when nothing is left."""
+        None when nothing is left. With `submit`, that is called for its submissions instead, with the
+        time."""
         next_event, calls, runtime = self.runtime.next, self._calls, self.runtime
         journal, tries = self.decisions.journal, self._tries
         after_event = journal.after_event if journal is not None and journal.is_timely else None
@@ -198,14 +204,16 @@ class Host:
             kind, now, _, token = item
             if kind == CALL:
                 scheduler, epoch, action, what = calls.pop(token)
-                if epoch in (scheduler.epoch, _ANY_EPOCH):
+                if epoch == scheduler.epoch or epoch == _ANY_EPOCH:
                     try:
                         action(scheduler, what, now)
                     except faults.EFFECT_ERRORS as error:
                         self._blame(scheduler, what, error)
                         raise
             elif kind >= _WORLD:
-                return item
+                if kind != _SUBMIT or submit is None:
+                    return item
+                submit(now)
             elif kind == _FULL:
                 assert journal is not None
                 journal.flush()
@@ -245,7 +253,7 @@ class Host:
         engine = scheduler.engine
         if engine is None:
             return
-        if scheduler.capabilities.constraints and self.cell.applications():
+        if scheduler.follows_constraints and self.cell.applications():
             self.retire_done()
         is_measured = scheduler.is_measured
         began = self._stopwatch() if is_measured else 0
@@ -300,6 +308,13 @@ class Host:
         self._calls[token] = (scheduler, scheduler.epoch, self.handle, event)
         self._push(at, CALL, 0, token)
 
+    def tell_now(self, scheduler: Scheduler, event: Event, now: int) -> None:
+        """Delivers an event that happens now: at once, if it comes next anyway."""
+        if self._effects.passes_turn():
+            self._effects.go_on(self.handle, scheduler, event, now)
+        else:
+            self.post(now, scheduler, event)
+
     def request(
         self,
         at: int,
@@ -336,23 +351,27 @@ class Host:
             raise UnknownName("scheduler", name, list(self._by_name))
         return scheduler
 
-    def submit(self, job: Job, entered: Callable[[int], None] | None = None) -> int:
+    def submit(
+        self, job: Job, entered: Callable[[int], None] | None = None, time: int = UNTOLD
+    ) -> int:
         """Routes and numbers a new job, and passes it to its scheduler, now. Before the scheduler hears
         of it, `entered` is called with its number; then, if nothing else comes first, the scheduler
-        handles it at once."""
+        handles it at once. `time` is how long each of its tasks runs, if a world knows that."""
         now = self.runtime.now
-        scheduler = self.router.route(job)
+        scheduler = self.router.only_takers.get(job.kind) or self.router.route(job)
         if scheduler is None:
             raise ScenarioError(
                 f"no scheduler takes jobs of kind {job.kind!r}",
                 hint="add the kind to a fleet entry's `takes`",
             )
-        number = self.add(job, scheduler, now)
+        number = self.add(job, scheduler, now, time)
         if self.decisions.journal is not None:
             self.decisions.input(records.SubmittedRecord(now, number, job, scheduler.name))
         event, is_next = None, False
         if scheduler.engine is not None:
-            event = JobSubmitted(job, number, first_tasks(number, job.tasks))
+            groups = job.groups
+            count = groups[0].count if len(groups) == 1 else job.tasks
+            event = JobSubmitted(job, number, first_tasks(number, count))
             is_next = entered is not None and self._effects.passes_turn()
             if not is_next:
                 self.post(now, scheduler, event)
@@ -369,13 +388,20 @@ class Host:
         self._pass_on_starts()
         return refusal
 
-    def add(self, job: Job, scheduler: Scheduler, submitted: int) -> int:
+    def add(self, job: Job, scheduler: Scheduler, submitted: int, time: int = UNTOLD) -> int:
         """Puts a job of the scheduler's on the board; returns its number."""
-        number = self.runtime.add_job(submitted, scheduler.index, self.groups_of(job))
+        group = job.groups[0]
+        if len(job.groups) == 1:
+            shape = self.cell.shape(group.request, group.tags, job.precedence)
+            number = self.runtime.add_plain_job(
+                submitted, scheduler.index, group.count, shape, group.estimate or 0, time
+            )
+        else:
+            number = self.runtime.add_job(submitted, scheduler.index, self.groups_of(job))
         self.jobs.add(job)
         if number % _CLEAR_EVERY == 0:
             self.forget_done()
-        if job.groups[0].activities:
+        if group.activities:
             self.runtime.share_work(number)
         if job.constraints:
             self.cell.admit(number, job)

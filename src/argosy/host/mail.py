@@ -56,6 +56,7 @@ class Mail:
         messages to each peer, the updates of one message together."""
         messages = len(peers) * each
         scheduler.messages_sent += messages
+        scheduler.placements_told += len(peers) * sum(len(update.tasks) for update in updates)
         names = tuple(peers)
         receivers = self._receivers.get(names)
         if receivers is None:

@@ -103,7 +103,8 @@ class Reports:
         if len(tasks) == 1 or len(host.schedulers) == 1:
             scheduler = host.schedulers[host.board.owner(job_of(int(tasks[0])))]
             if scheduler.capabilities.finishes is Finishes.OWN and scheduler.is_alive:
-                host.post(now, scheduler, TaskFinished(tasks, machines, estimates, shapes))
+                event = TaskFinished(tasks, machines, estimates, shapes)
+                host.tell_now(scheduler, event, now)
             return
         owners = self._owners(tasks)
         for index in np.unique(owners).tolist():

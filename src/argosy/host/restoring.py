@@ -82,7 +82,9 @@ def _claim(host: Host, owner: Scheduler, number: int, state: JobState) -> list[i
     claims = Claims(tasks, machines, shapes, host.view.versions(machines))
     # Agents elsewhere have the last word on what they run.
     is_assumed = host.setup.has_remote_agents
-    outcome = host.cell.commit(Transaction(owner.name, claims, assume=is_assumed))
+    # Limits are for new claims. They may have been lowered, and tasks from queues have none.
+    with host.cell.unlimited(owner.name):
+        outcome = host.cell.commit(Transaction(owner.name, claims, assume=is_assumed))
     kept = outcome.accepted
     host.runtime.launch(tasks[kept])
     host.adopt_starts()

@@ -64,6 +64,7 @@ class Scheduler:
         #: The cell's number for this scheduler.
         self.number = number
         self.capabilities = engine_type.capabilities
+        self.follows_constraints = self.capabilities.constraints
         self.engine: Engine | None = None
         #: The engine again, if its long decisions are made in place.
         self.in_place: DeliberatesInPlace | None = None
@@ -87,6 +88,8 @@ class Scheduler:
         self.conflicts = 0
         self.refused: Counter[int] = Counter()
         self.messages_sent = 0
+        #: Entries of the messages in which it told its peers of placements, once for each peer.
+        self.placements_told = 0
         self.crashes = 0
         #: Whether decision time is measured; computing time since the last decision, in nanoseconds.
         self.is_measured = isinstance(entry.decision_time, Measured)
@@ -182,6 +185,8 @@ class Router:
         self._random = random
         self._turn: Counter[str] = Counter()
         self._takers: dict[str, list[Scheduler]] = {}
+        #: By kinds of jobs met so far: their scheduler, if there is only one.
+        self.only_takers: dict[str, Scheduler] = {}
 
     def takers(self, kind: str) -> list[Scheduler]:
         takers = self._takers.get(kind)
@@ -197,6 +202,7 @@ class Router:
         """A live scheduler for the job if there is one, otherwise a dead one that may come back."""
         takers = self._takers.get(job.kind) or self.takers(job.kind)
         if len(takers) == 1:
+            self.only_takers[job.kind] = takers[0]
             return takers[0]
         candidates = [scheduler for scheduler in takers if scheduler.is_alive] or takers
         if not candidates:

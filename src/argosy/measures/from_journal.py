@@ -57,9 +57,9 @@ def summarise_state(state: RunState) -> Summary:
         ended_at=state.until,
         left_out=[NOT_TOLD],
         counts=_counts(state, int(is_endless.sum())),
-        wait_time=distribution(since(jobs.first_attempt, jobs.submitted)),
-        placement_latency=distribution(since(jobs.all_placed, jobs.submitted)),
-        jct=distribution(since(jobs.done, jobs.submitted)),
+        wait_time=distribution(since(jobs.first_attempt, jobs.submitted), is_spare=True),
+        placement_latency=distribution(since(jobs.all_placed, jobs.submitted), is_spare=True),
+        jct=distribution(since(jobs.done, jobs.submitted), is_spare=True),
         breakdown=breakdown(*milestones),
         response_time=distribution(rows.finished - jobs.submitted[jobs_of(rows.tasks)]),
         timeline=timeline(

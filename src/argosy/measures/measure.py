@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ from argosy.records.summary import (
     Summary,
 )
 from argosy.worlds.sim import SimulatedWorld
+
+#: Jobs whose times are added up together: of all of them at once, copies would take much memory.
+_AT_ONCE: Final = 65_536
 
 
 def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None) -> Summary:
@@ -71,9 +75,9 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
             jobs_preceding=jobs_preceding,
             jobs_passed_over=jobs_passed_over,
         ),
-        wait_time=distribution(since(first_attempt, submit)),
-        placement_latency=distribution(since(all_placed, submit)),
-        jct=distribution(since(done, submit)),
+        wait_time=distribution(since(first_attempt, submit), is_spare=True),
+        placement_latency=distribution(since(all_placed, submit), is_spare=True),
+        jct=distribution(since(done, submit), is_spare=True),
         breakdown=breakdown(submit, first_attempt, all_placed, done),
         response_time=distribution(finished - submit[jobs_of(tasks)]),
         timeline=timeline(
@@ -84,7 +88,8 @@ def summarise(world: SimulatedWorld, log_digest: str, watch: Watch | None = None
                 finished,
                 submit,
                 first_attempt,
-                simulator.board.thought_by_job(),
+                # Only the jobs of these tasks are looked up.
+                simulator.board.thought_by_job() if len(tasks) else np.empty(0, np.int64),
             )
         ),
         kinds=by_label(
@@ -120,10 +125,11 @@ def fleet_label(scenario: Scenario | HostSetup) -> str:
     )
 
 
-def since(milestone: NDArray[np.int64], submit: NDArray[np.int64]) -> NDArray[np.int64]:
+def since(milestone: NDArray[np.int64], submit: NDArray[np.int64]) -> NDArray[np.float64]:
     """Times from submission to a milestone, for jobs that reached it."""
     is_reached = milestone >= 0
-    return milestone - submit if is_reached.all() else (milestone - submit)[is_reached]
+    times: NDArray[np.float64] = np.subtract(milestone, submit, dtype=np.float64)
+    return times if is_reached.all() else times[is_reached]
 
 
 def by_label(
@@ -143,7 +149,7 @@ def by_label(
         # Of columns that are all of one kind, no copies are needed.
         mine = codes == labels[label] if len(labels) > 1 else slice(None)
         times = [
-            distribution(since(milestone[mine], submit[mine]))
+            distribution(since(milestone[mine], submit[mine]), is_spare=True)
             for milestone in (first_attempt, all_placed, done)
         ]
         summaries[label] = KindSummary(
@@ -245,17 +251,19 @@ def breakdown(
     all_placed: NDArray[np.int64],
     done: NDArray[np.int64],
 ) -> dict[str, float]:
-    finished = done >= 0
-    if not finished.any():
+    count = int(np.count_nonzero(done >= 0))
+    if not count:
         return {}
-    # For an engine that never thinks, the first attempt starts when it places the job.
-    begun = np.where(first_attempt >= 0, first_attempt, all_placed)
-    parts = {
-        "waiting": (submit, begun),
-        "placing": (begun, all_placed),
-        "running": (all_placed, done),
-    }
-    return {name: float((end - begin)[finished].mean()) for name, (begin, end) in parts.items()}
+    waiting = placing = running = 0
+    for first in range(0, len(done), _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        mine = done[some] >= 0
+        # For an engine that never thinks, the first attempt starts when it places the job.
+        begun = np.where(first_attempt[some] >= 0, first_attempt[some], all_placed[some])
+        waiting += int((begun - submit[some]).sum(where=mine))
+        placing += int((all_placed[some] - begun).sum(where=mine))
+        running += int((done[some] - all_placed[some]).sum(where=mine))
+    return {"waiting": waiting / count, "placing": placing / count, "running": running / count}
 
 
 def _scheduler(scheduler: Scheduler, ended_at: int) -> SchedulerSummary:

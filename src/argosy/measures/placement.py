@@ -20,7 +20,8 @@ from argosy.cell import to_mask
 from argosy.engines.families.lra.cluster import make_ledger
 from argosy.measures.statistics import distribution
 from argosy.model.constraints import Constraint
-from argosy.model.constraints.parts import container_tags, of_job, tags_of
+from argosy.model.constraints.parts import CONTAINER, container_tags, of_job, tags_of, with_name
+from argosy.model.jobs import index_of
 from argosy.model.machines import CLUSTER_GROUP
 from argosy.model.tasks import jobs_of
 from argosy.records.summary import Distribution, Placement, Use
@@ -178,19 +179,24 @@ class Watch:
         numbers, starts = np.unique(jobs_of(tasks), return_index=True)
         known, self._tags = self._tags, {}
         parts = zip(np.split(tasks, starts[1:]), np.split(machines, starts[1:]), strict=True)
+        names = frozenset(tag for tag in named if tag.startswith(CONTAINER))
         for number, (mine, where) in zip(numbers.tolist(), parts, strict=False):
             job = self._world.host.jobs.job(number)
             its = self._tags[number] = known.get(number) or {
                 id(group): frozenset(container_tags(job, group)) for group in job.groups
             }
             for group, part in job.tasks_by_group(mine):
-                tags = named & its[id(group)]
-                if not tags:
+                shared = its[id(group)]
+                tags = named & shared
+                if not tags and not names:
                     continue
                 # Both are ascending.
                 here: NDArray[np.int32] = where[np.searchsorted(mine, part)]
-                for machine in here.tolist():
-                    found[tags, machine] += 1
+                for task, machine in zip(part.tolist(), here.tolist(), strict=True):
+                    if names:
+                        tags = named & with_name(shared, index_of(task), names)
+                    if tags:
+                        found[tags, machine] += 1
         return found
 
 

@@ -50,13 +50,13 @@ class Ratio(msgspec.Struct, frozen=True):
         return self.low > 1.0 or self.high < 1.0
 
 
-def distribution(values: NDArray[Any]) -> Distribution:
-    """Count, mean, quantiles (linearly interpolated) and maximum; zeros without values."""
+def distribution(values: NDArray[Any], *, is_spare: bool = False) -> Distribution:
+    """Count, mean, quantiles (linearly interpolated) and maximum; zeros without values. If the array is
+    spare, it is reordered instead of copied."""
     if len(values) == 0:
         return Distribution()
-    observed = np.array(values, dtype=np.float64)
+    observed = np.array(values, dtype=np.float64, copy=None if is_spare else True)
     mean, largest = float(observed.mean()), float(observed.max())
-    # Reorders the observations, of which there may be very many, instead of copying them.
     p50, p90, p99 = np.percentile(observed, (50, 90, 99), overwrite_input=True)
     return Distribution(
         count=len(observed),

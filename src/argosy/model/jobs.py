@@ -209,18 +209,10 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     preempts: bool = True
 
     def __post_init__(self) -> None:
-        if "/" in self.id or not is_name(self.id):
-            raise ModelError(
-                f"job id {excerpt(self.id)}",
-                field="id",
-                expected="a printable id without spaces or slashes",
-            )
-        if not (self.kind + self.owner + self.program + self.name).isprintable():
-            texts = {name: getattr(self, name) for name in ("kind", "owner", "program", "name")}
-            field = next(name for name, text in texts.items() if not text.isprintable())
-            raise ModelError(
-                f"{field} {excerpt(texts[field])}", field=field, expected="printable characters"
-            )
+        # All texts at once, because this happens once per job; which one is wrong is looked for later.
+        texts_are_fine = f"{self.id}{self.kind}{self.owner}{self.program}{self.name}".isprintable()
+        if not texts_are_fine or not self.id or "/" in self.id or " " in self.id:
+            self._require_texts()
         if not self.groups:
             raise ModelError(
                 f"job {self.id} has no tasks", field="groups", expected="at least one task group"
@@ -237,6 +229,20 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
                 f"job {self.id} has precedence {self.precedence}",
                 field="precedence",
                 expected=f"{low} to {high}",
+            )
+
+    def _require_texts(self) -> None:
+        if "/" in self.id or not is_name(self.id):
+            raise ModelError(
+                f"job id {excerpt(self.id)}",
+                field="id",
+                expected="a printable id without spaces or slashes",
+            )
+        if not (self.kind + self.owner + self.program + self.name).isprintable():
+            texts = {name: getattr(self, name) for name in ("kind", "owner", "program", "name")}
+            field = next(name for name, text in texts.items() if not text.isprintable())
+            raise ModelError(
+                f"{field} {excerpt(texts[field])}", field=field, expected="printable characters"
             )
 
     @property

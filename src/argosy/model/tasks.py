@@ -11,8 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+#: The tasks of a job with indices from 0, given its number and how many they are.
+from argosy._core import first_tasks
 from argosy.model.jobs import INDEX_BITS, INDEX_MASK
 from argosy.model.transactions import TaskArray
+
+__all__ = ["by_job", "first_tasks", "indices_of", "jobs_of", "task_numbers"]
 
 
 def jobs_of(tasks: TaskArray) -> NDArray[np.int64]:
@@ -32,20 +36,16 @@ def task_numbers(
     return np.asarray(indices, np.int64) | (job << INDEX_BITS)
 
 
-def first_tasks(job: int, count: int) -> TaskArray:
-    """The tasks of a job with indices 0 to `count` - 1."""
-    first = job << INDEX_BITS
-    return np.arange(first, first + count, dtype=np.int64)
-
-
 def by_job(tasks: TaskArray) -> list[tuple[int, slice | NDArray[np.intp]]]:
     """The job numbers among `tasks`, ascending, each with the positions of its tasks. Most arrays
     contain the tasks of one job; then the positions are a slice of everything, and nothing is
     copied."""
     if not len(tasks):
         return []
+    first = int(tasks[0]) >> INDEX_BITS
+    if len(tasks) == 1:
+        return [(first, slice(None))]
     jobs = tasks >> INDEX_BITS
-    first = int(jobs[0])
-    if len(tasks) == 1 or (jobs == first).all():
+    if np.count_nonzero(jobs == first) == len(jobs):
         return [(first, slice(None))]
     return [(int(job), np.flatnonzero(jobs == job)) for job in np.unique(jobs)]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from argosy.model.constraints import Constraint, PlacementConstraint, TagConstraint
 from argosy.model.constraints.meaning import Container, Meaning
-from argosy.model.constraints.parts import container_tags, of_job, tags_of
+from argosy.model.constraints.parts import of_job, tags_at, tags_of
 from argosy.model.constraints.text import format_constraint
 from argosy.model.devices import MachineDevices
 from argosy.model.jobs import Job, index_of, job_of, task_name
@@ -108,9 +108,8 @@ class Occupancy:
     def broken(self, task: int, operator: tuple[Constraint, ...]) -> Iterator[str]:
         """The constraints that the task violates where it runs, each with how it violates it."""
         job = self.jobs[job_of(task)]
-        group = job.group_at(index_of(task))
         constraints = (*of_job(job.id, job.constraints), *operator)
-        mine = frozenset(container_tags(job, group))
+        mine = tags_at(job, index_of(task))
         constraints = tuple(c for c in constraints if mine & tags_of(c.rule))
         if not constraints or task not in self.tasks:
             return
@@ -121,7 +120,7 @@ class Occupancy:
             its = self.jobs[job_of(each)]
             if index_of(each) >= its.tasks:
                 continue
-            tags = frozenset(container_tags(its, its.group_at(index_of(each))))
+            tags = tags_at(its, index_of(each))
             if each == task:
                 me = len(containers)
             if tags & named or each == task:
@@ -153,7 +152,7 @@ class Occupancy:
             job = self.jobs[job_of(each)]
             if each == task or index_of(each) >= job.tasks or sets.isdisjoint(its):
                 continue
-            if set(container_tags(job, job.group_at(index_of(each)))).issuperset(inside.tags):
+            if tags_at(job, index_of(each)).issuperset(inside.tags):
                 others.append(self.name_of(each))
         if len(others) <= inside.most:
             return ""

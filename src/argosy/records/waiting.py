@@ -78,8 +78,8 @@ def _parts(history: TaskHistory, until: int) -> dict[str, int]:
                 # It goes on waiting for the same reason once the decision is over.
                 parts[why] = parts.get(why, 0) + now - at
                 ends = min(now + takes, until)
-                parts[_DECIDING] = parts.get(_DECIDING, 0) + max(0, ends - now)
-                at = max(at, ends)
+                parts[_DECIDING] = parts.get(_DECIDING, 0) + ends - now
+                at = ends
                 continue
             case ExplainedRecord(explanation=explanation) if not explanation.is_choice:
                 now_why = f"because {past_reason(explanation, history)}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from argosy.model.errors import CommandError, ScenarioError, excerpt
 from argosy.workloads.tables import Misfit, TablePath
+
+_OPENING: Final = ("[", "{", '"', "'")
 
 
 class ChangedValue(NamedTuple):
@@ -31,14 +33,23 @@ def parse_values(text: str) -> list[ChangedValue]:
             f"--vary {excerpt(text)}",
             expected="a place in the file and values, such as horizon=10min,20min",
         )
-    return [ChangedValue(path, _value(part.strip())) for part in listed.split(",")]
+    return [ChangedValue(path, value) for value in _values(listed)]
 
 
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+def _values(listed: str) -> Iterator[Any]:
+    """Values separated by commas, but not by those within arrays, tables and quotes."""
+    text = ""
+    for part in listed.split(","):
+        text = f"{text},{part}" if text else part.strip()
+        try:
+            yield tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            if text.startswith(_OPENING):
+                continue
+            yield text
+        text = ""
+    if text:
+        yield text.rstrip()
 
 
 def with_values(document: dict[str, Any], changes: Sequence[ChangedValue]) -> dict[str, Any]:
@@ -74,13 +85,21 @@ def _element(elements: list[Any], key: str) -> int | None:
     """An element by its number, or by its name or id."""
     if key.isdecimal():
         return int(key) if int(key) < len(elements) else None
-    names = [each.get("name", each.get("id")) for each in elements if isinstance(each, dict)]
+    names = _names(elements)
     return names.index(key) if key in names else None
+
+
+def _names(elements: list[Any]) -> list[Any]:
+    """The name or id of each element; None if it has neither."""
+    return [
+        each.get("name", each.get("id")) if isinstance(each, dict) else None for each in elements
+    ]
 
 
 def _choices(table: Any) -> str:
     if isinstance(table, dict):
         return "one of " + ", ".join(sorted(table))
     if isinstance(table, list):
-        return f"a number below {len(table)}, or the name of an element"
+        named = [name for name in _names(table) if isinstance(name, str)]
+        return ", ".join([*named, f"or a number below {len(table)}"]).removeprefix("or ")
     return "nothing below a value"

@@ -6,6 +6,7 @@ A mistake in one constraint does not stop reading: it becomes a finding with its
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ import msgspec
 
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.lint import LintFinding, Surroundings, lint
-from argosy.model.constraints.parts import container_tags, of_job
+from argosy.model.constraints.parts import container_names, container_tags, of_job, with_name
 from argosy.model.constraints.tables import read_constraint
 from argosy.model.errors import ArgosyError, CommandError, ModelError
 from argosy.model.feasibility import UnmeetableDemand
 from argosy.model.machines import static_tags
-from argosy.model.scenario import CellSpec, Scenario
+from argosy.model.scenario import Scenario
 from argosy.scenarios.loader import load
 from argosy.scenarios.toml_places import find_places, line_of
 from argosy.scenarios.unmeetable_demands import unmeetable_demands
@@ -79,18 +80,23 @@ def _lint_scenario(scenario: Scenario, document: Mapping[str, Any]) -> Linted:
         for number, value in enumerate(entry.get("settings", {}).get("operator", ()), 1):
             where = f"fleet {entry.get('name', '')}, constraint {number}"
             written.append(Written(read_constraint(value), where=where))
-    around = surroundings(scenario.cell, scenario)
-    findings = lint([each.constraint for each in written], around)
+    constraints = [each.constraint for each in written]
+    findings = lint(constraints, surroundings(scenario, container_names(constraints)))
     return Linted(tuple(written), (), tuple(findings), tuple(unmeetable_demands(scenario)))
 
 
-def surroundings(cell: CellSpec, scenario: Scenario | None = None) -> Surroundings:
-    """What constraints can name in a cell and, with a scenario, in its workload."""
-    kinds: dict[frozenset[str], int] = {}
-    for job in scenario.jobs if scenario is not None else ():
-        for group in job.groups:
-            tags = frozenset(container_tags(job.job, group))
-            kinds[tags] = kinds.get(tags, 0) + group.count
+def surroundings(scenario: Scenario, names: frozenset[str]) -> Surroundings:
+    """What constraints can name in a scenario's cell and workload; `names` are the single containers
+    that they do name."""
+    cell, kinds = scenario.cell, Counter[frozenset[str]]()
+    for job in scenario.jobs:
+        for start, group in zip(job.job.group_starts(), job.groups, strict=True):
+            shared = frozenset(container_tags(job.job, group))
+            if not names:
+                kinds[shared] += group.count
+                continue
+            for index in range(start, start + group.count):
+                kinds[with_name(shared, index, names)] += 1
     members: dict[str, dict[str, set[str]]] = {group.name: {} for group in cell.groups}
     overlapping = set()
     for machine in cell.machines:
@@ -101,7 +107,7 @@ def surroundings(cell: CellSpec, scenario: Scenario | None = None) -> Surroundin
                 members[name].setdefault(each, set()).add(machine.name)
     return Surroundings(
         groups={group.name: len(group.sets) for group in cell.groups},
-        containers=tuple(kinds.items()) if scenario is not None else None,
+        containers=tuple(kinds.items()),
         machines=tuple({static_tags(machine.attributes) for machine in cell.machines}),
         nested=frozenset(_nested(members)),
         overlapping=frozenset(overlapping),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final, TypeAlias, TypeVar
@@ -28,6 +28,8 @@ from argosy.workloads.tables import Converter, Misfit, path_text
 
 #: A curve is divided into this many equally likely values; the largest is drawn once in this many jobs.
 STEPS: Final = 4096
+#: Exponential times are drawn so many at once.
+DRAWN_AHEAD: Final = 256
 SOURCES: Final = ("paper", "simulator", "public trace", "literature", "derived", "estimate")
 ValueT = TypeVar("ValueT")
 
@@ -43,8 +45,15 @@ class WholeExponential(msgspec.Struct, frozen=True, tag="exponential", tag_field
         return 1 / (1 - exact_exp(-1 / self.mean))
 
     def drawer(self, random: Random, most: int) -> Callable[[], int]:
-        mean, exponential = self.mean, random.exponential
-        return lambda: min(int(mean * exponential()) + 1, most)
+        """The stream must not be used for anything else, because draws are made ahead."""
+        return self._drawn(random, most).__next__
+
+    def _drawn(self, random: Random, most: int) -> Iterator[int]:
+        mean = self.mean
+        while True:
+            for unit in random.exponentials(DRAWN_AHEAD):
+                value = int(mean * unit) + 1
+                yield value if value < most else most
 
 
 class TimeExponential(WholeExponential, frozen=True, tag="exponential", tag_field="shape"):

@@ -23,14 +23,21 @@ from typing import Final
 import msgspec
 
 from argosy.model.errors import ModelError, UnknownName
-from argosy.model.jobs import Job, TaskGroup
+from argosy.model.jobs import TaskGroup
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
-from argosy.model.truth import GroupTruth, SimulatedJob, group_with_truth, simulated_job
+from argosy.model.truth import (
+    GroupTruth,
+    SimulatedJob,
+    group_with_truth,
+    plain_job_maker,
+    simulated_job,
+)
 from argosy.model.units import LARGEST
 from argosy.workloads.cluster_specs import (
     BOUNDS,
+    DRAWN_AHEAD,
     ClusterSpec,
     KindSpec,
     MachineKind,
@@ -62,8 +69,7 @@ _GOLDEN: Final = 0.6180339887498949
 def machines(spec: ClusterSpec, scale: float = 1.0, *, varied: bool = False) -> tuple[Machine, ...]:
     """With `scale` 0.1, a tenth of the machines, but at least one. If `varied`, they are of several
     kinds, which are spread evenly over their numbers."""
-    count = max(1, round(spec.machines.count * positive("scale", scale)))
-    capacity = spec.machines.capacity
+    count, capacity = _machine_count(spec, scale), spec.machines.capacity
     if not varied:
         return tuple(Machine(f"{spec.name}-{index}", capacity) for index in range(count))
     mix = mix_of(spec)
@@ -75,6 +81,10 @@ def machines(spec: ClusterSpec, scale: float = 1.0, *, varied: bool = False) -> 
         Machine(f"{spec.name}-{index}", kind.capacity, kind.attributes)
         for index, kind in enumerate(kinds)
     )
+
+
+def _machine_count(spec: ClusterSpec, scale: float) -> int:
+    return max(1, round(spec.machines.count * positive("scale", scale)))
 
 
 def mix_of(spec: ClusterSpec) -> tuple[MachineKind, ...]:
@@ -132,27 +142,29 @@ def _arrivals(
     draw_count = kind.tasks.drawer(random.child("tasks"), BOUNDS["tasks"])
     draw_duration = kind.duration.drawer(random.child("durations"), BOUNDS["duration"])
     draw_request = request_drawer(kind.requests, random.child("requests"))
-    prefix, precedence = f"{name}-", kind.precedence
+    prefix, make = f"{name}-", plain_job_maker(name, kind.precedence)
     at, number = gap * exponential(), 0
     while at < span:
-        # As `group_with_truth` and `simulated_job` would make it: a week has a million jobs.
-        count, request, duration = draw_count(), draw_request(), draw_duration()
-        group = TaskGroup(count, request, duration)
-        job = Job(f"{prefix}{number}", (group,), name, precedence)
-        yield SimulatedJob(job, int(at), (GroupTruth((duration,)),))
+        yield make(f"{prefix}{number}", int(at), draw_count(), draw_request(), draw_duration())
         number += 1
         at += gap * exponential()
 
 
 def gap_drawer(random: Random, burstiness: float) -> Callable[[], float]:
     """Times between arrivals with mean 1: exponential, or hyperexponential with balanced means."""
-    exponential = random.child("arrivals").exponential
+    arrivals = random.child("arrivals")
     if burstiness == 1:
-        return exponential
+        return _units(arrivals).__next__
+    exponential = arrivals.exponential
     square = burstiness * burstiness
     short = (1 + ((square - 1) / (square + 1)) ** 0.5) / 2
     uniform = random.child("bursts").uniform
     return lambda: exponential() / (2 * (short if uniform() < short else 1 - short))
+
+
+def _units(random: Random) -> Iterator[float]:
+    while True:
+        yield from random.exponentials(DRAWN_AHEAD)
 
 
 def _with_picky(
@@ -204,7 +216,7 @@ def fill(
         return simulated_job(f"{FILL}-{number}", group, submit=at, kind=FILL, precedence=precedence)
 
     number = 0
-    for tasks in _until_full(spec, machines(spec, scale, varied=varied), group):
+    for tasks in _until_full(spec, _room(spec, scale, varied=varied), group):
         yield job(number, tasks, 0)
         number += 1
     if turnover is None or not number:
@@ -215,15 +227,23 @@ def fill(
         number += 1
 
 
+def _room(spec: ClusterSpec, scale: float, *, varied: bool) -> dict[str, int]:
+    """What all of the machines have together."""
+    if not varied:
+        count = _machine_count(spec, scale)
+        return {name: count * amount for name, amount in spec.machines.capacity.items()}
+    there: Counter[str] = Counter()
+    for machine in machines(spec, scale, varied=varied):
+        there.update(dict(machine.capacity.items()))
+    return there
+
+
 def _until_full(
     spec: ClusterSpec,
-    machines: Sequence[Machine],
+    there: Mapping[str, int],
     draw: Callable[[], tuple[TaskGroup, GroupTruth]],
 ) -> Iterator[tuple[TaskGroup, GroupTruth]]:
     """Groups until the next task would exceed the fill's share of some resource."""
-    there: Counter[str] = Counter()
-    for machine in machines:
-        there.update(dict(machine.capacity.items()))
     left = {name: int(spec.fill.share * amount) for name, amount in there.items()}
     while True:
         group, truth = draw()

@@ -132,7 +132,7 @@ def _carried(index: int, constraint: Constraint, around: Surroundings) -> Iterat
                 )
     everything = frozenset().union(*kinds, *around.machines)
     for tag in sorted(tags_of(constraint.rule) - everything - {SELF}):
-        hint = _own_group(tag, everything) or did_you_mean(tag, everything)
+        hint = _no_such_container(tag, everything) or did_you_mean(tag, everything)
         yield LintFinding(
             "warning",
             "nobody",
@@ -141,12 +141,11 @@ def _carried(index: int, constraint: Constraint, around: Surroundings) -> Iterat
         )
 
 
-def _own_group(tag: str, everything: frozenset[str]) -> str:
-    """What to do about the name of a container that shares the tags of its group."""
-    job = tag.removeprefix(CONTAINER).rpartition("/")[0]
+def _no_such_container(tag: str, everything: frozenset[str]) -> str:
+    job, _, index = tag.removeprefix(CONTAINER).rpartition("/")
     if not tag.startswith(CONTAINER) or APP + job not in everything:
         return ""
-    return "only a container that is a group of its own has such a tag: give it a group"
+    return f"{job} has no container {index}"
 
 
 def _never(expression: Expression) -> bool:

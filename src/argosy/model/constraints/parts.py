@@ -140,9 +140,30 @@ def container_tag(job_id: str, index: int) -> str:
     return _tag(CONTAINER, task_name(job_id, index))
 
 
+def is_container_of(job_id: str, tag: str) -> bool:
+    """Whether the tag is that of a single container of the job."""
+    return tag.rpartition("/")[0] == _tag(CONTAINER, job_id)
+
+
+def container_names(constraints: Iterable[Constraint]) -> frozenset[str]:
+    """The tags of single containers that the constraints name."""
+    named = (tag for constraint in constraints for tag in tags_of(constraint.rule))
+    return frozenset(tag for tag in named if tag.startswith(CONTAINER))
+
+
+def with_name(tags: frozenset[str], index: int, names: frozenset[str]) -> frozenset[str]:
+    """The tags of the container with this index in its job: those that its group shares, and its own if
+    that is among `names`. If all had their own, there would be as many kinds of containers as there are
+    containers."""
+    if not names or any(tag.startswith(CONTAINER) for tag in tags):
+        return tags
+    own = (tag.removeprefix(APP) for tag in tags if tag.startswith(APP))
+    return tags | (names & {CONTAINER + task_name(job, index) for job in own})
+
+
 def container_tags(job: Job, group: TaskGroup) -> tuple[str, ...]:
-    """All tags of a group's containers, without duplicates, in order. A container that is a group of its
-    own also has one with its number."""
+    """The tags that all of a group's containers have, without duplicates, in order. They include the own
+    tag of a container that is a group of its own; for those of others, see `with_name`."""
     tags = {*group.tags, *automatic_tags(job)}
     if group.count == 1:
         starts = zip(job.group_starts(), job.groups, strict=True)
@@ -150,6 +171,11 @@ def container_tags(job: Job, group: TaskGroup) -> tuple[str, ...]:
         if index is not None:
             tags.add(container_tag(job.id, index))
     return tuple(sorted(tags))
+
+
+def tags_at(job: Job, index: int) -> frozenset[str]:
+    """All tags of one container, with its own."""
+    return frozenset({*container_tags(job, job.group_at(index)), container_tag(job.id, index)})
 
 
 def apart_tag(constraint: Constraint) -> str | None:
