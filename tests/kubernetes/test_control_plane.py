@@ -167,6 +167,12 @@ def test_a_refused_request_says_why(control_plane: ControlPlane, namespace: str)
     )
 
 
+def test_a_refused_watch_is_no_event(control_plane: ControlPlane) -> None:
+    with pytest.raises(RequestRefused) as caught:
+        next(control_plane.watch("/api/v1/pods", "fieldSelector=spec.nonsense%3D1"))
+    assert caught.value.status == 400
+
+
 def test_connections_that_the_server_has_given_up_are_not_used_again(
     control_plane: ControlPlane,
 ) -> None:

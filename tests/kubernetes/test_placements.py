@@ -106,6 +106,16 @@ def test_utilisation_is_an_average_over_time() -> None:
     assert (record.waits, record.first_nodes) == ({"p": 0.5}, {"p": "m"})
 
 
+def test_a_node_that_goes_and_comes_back_counts_once() -> None:
+    record = PlacementRecord(0.0)
+    capacity = node_capacity(node("m"), [PODS])
+    for seen in (capacity, None, None, capacity):
+        record.set_capacity("m", seen)
+    record.put(pod("p", "2"), "m")
+    record.advance(1.0)
+    assert record.utilisation("cpu") == pytest.approx(2 / 4)
+
+
 def test_a_pod_that_is_placed_again_has_waited_only_once() -> None:
     record = PlacementRecord(0.0)
     record.advance(1.0)

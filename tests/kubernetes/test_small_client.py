@@ -1,4 +1,4 @@
-"""The client, watches and leases against an API server in memory."""
+"""The client and watches against an API server in memory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from small_api_server import SmallApiServer
 from argosy.kubernetes import failures as failed
 from argosy.kubernetes.client import KubernetesClient, PatchForm
 from argosy.kubernetes.credentials import reason_of
-from argosy.kubernetes.kinds import LEASES, NODES, PODS, WORKLOADS
-from argosy.kubernetes.leases import LeaderElection, Leadership, LeaseSettings
+from argosy.kubernetes.kinds import NODES, PODS, WORKLOADS
 from argosy.kubernetes.meta import ServerStatus, WatchBookmark, WatchError, WatchEvent
 from argosy.kubernetes.pacing import RequestLimiter
 from argosy.kubernetes.requests import RequestSettings
@@ -188,6 +187,22 @@ async def changes(watch: ObjectWatch[Any]) -> list[tuple[ChangeKind, str]]:
 
 
 @asynchronous
+async def test_every_change_counts_as_an_event() -> None:
+    async with SmallApiServer() as api, client_of(api) as client:
+        api.put(PODS, pod_document("a"))
+        async with ObjectWatch(client, PODS, settings=PROMPT) as watch:
+            await changes(watch)
+            for name in ("b", "c"):
+                api.put(PODS, pod_document(name))
+                await changes(watch)
+            assert watch.events == 3
+            for name, events in (("a", 4), ("b", 5)):
+                api.remove(PODS, name)
+                await changes(watch)
+                assert watch.events == events
+
+
+@asynchronous
 async def test_a_watch_goes_on_from_where_it_was_cut() -> None:
     async with SmallApiServer() as api, client_of(api) as client:
         api.put(PODS, pod_document("a"))
@@ -243,6 +258,43 @@ async def test_what_happened_while_a_watch_knew_nothing_is_found_out_by_reading_
             assert watch.relists == 1
             assert watch.restarts == {"gone": 1}
             assert {name for _, name in watch.objects} == {"kept", "again", "changed"}
+
+
+@pytest.mark.parametrize("by_lists", [False, True])
+@asynchronous
+async def test_what_goes_between_two_attempts_to_read_all_is_not_kept(by_lists: bool) -> None:
+    """The second attempt counts alone: what only the first one met is gone."""
+    async with SmallApiServer() as api, client_of(api) as client:
+        for name in ("going", "staying"):
+            api.put(PODS, pod_document(name))
+        store = api._stores[PODS.path()]
+
+        def fault(method: str, path: str) -> tuple[int, str] | None:
+            if by_lists and "sendInitialEvents" in path:
+                return 422, "Invalid"
+            # The second page, once: by then the first one was met.
+            if "continue=1" in path and ("default", "going") in store:
+                del store["default", "going"]
+                return 410, "Expired"
+            return None
+
+        api.faults.append(fault)
+        settings = msgspec.structs.replace(PROMPT, page=1)
+        watch = ObjectWatch(client, PODS, settings=settings)
+        if not by_lists:
+            # As when the stream is cut before its bookmark.
+            watch._begin_reading_all()
+            watch._put(PODS.decode(msgspec.json.encode(store.pop(("default", "going")))))
+        async with watch:
+            seen: list[tuple[ChangeKind, str]] = []
+            while not watch.is_complete:
+                seen += await changes(watch)
+            assert seen == [
+                (ChangeKind.ADDED, "going"),
+                (ChangeKind.ADDED, "staying"),
+                (ChangeKind.DELETED, "going"),
+            ]
+            assert [name for _, name in watch.objects] == ["staying"]
 
 
 @asynchronous
@@ -357,97 +409,6 @@ async def test_selectors_for_which_the_server_drops_watches_are_refused(fields: 
         ObjectWatch(client, PODS, fields="spec.nodeName!=n")
 
 
-# Leases.
-
-QUICK = LeaseSettings(duration=2, renew_deadline=0.3, retry_period=0.02)
-#: Never lost because the computer is busy.
-PATIENT = LeaseSettings(duration=60, renew_deadline=40.0, retry_period=0.02)
-
-
-@pytest.mark.parametrize(
-    ("duration", "deadline", "period"),
-    [(2, 2.0, 0.1), (2, 0.1, 0.1), (2, 0.1, 0.2), (2, 1.0, 0.0), (2, 3.0, 0.1)],
-)
-def test_times_of_a_lease_fit_together(duration: int, deadline: float, period: float) -> None:
-    with pytest.raises(Exception, match="do not fit together"):
-        LeaseSettings(duration=duration, renew_deadline=deadline, retry_period=period)
-
-
-@asynchronous
-async def test_a_lease_is_held_renewed_given_up_and_taken() -> None:
-    def spec() -> dict[str, Any]:
-        found = api.document(LEASES, "l")
-        assert found is not None
-        return dict(found["spec"])
-
-    def candidate(name: str) -> LeaderElection:
-        return LeaderElection(
-            api.connection, "l", "default", identity=name, settings=PATIENT, random=Random(1)
-        )
-
-    async with SmallApiServer() as api:
-        async with candidate("a") as election:
-            leadership = await election.lead()
-            assert leadership.is_held
-            assert leadership.fencing == 0
-            assert await election.lead() is leadership
-            assert (spec()["holderIdentity"], spec()["leaseDurationSeconds"]) == ("a", 60)
-            assert spec()["leaseTransitions"] == 0
-            taken, renewed = spec()["acquireTime"], spec()["renewTime"]
-            while spec()["renewTime"] == renewed:
-                await asyncio.sleep(0.005)
-            assert spec()["acquireTime"] == taken
-            assert spec()["leaseTransitions"] == 0
-        assert not leadership.is_held
-        assert (spec()["holderIdentity"], spec()["leaseDurationSeconds"]) == ("", 1)
-        async with candidate("b") as election:
-            leadership = await election.lead()
-            assert (leadership.fencing, election.holder) == (1, "b")
-            assert spec()["leaseTransitions"] == 1
-            assert spec()["acquireTime"] != taken
-            # Somebody touched it, who did not take it: nothing is lost.
-            touched = api.document(LEASES, "l") or {}
-            api.put(LEASES, {**touched, "metadata": {**touched["metadata"], "labels": {"x": "y"}}})
-            version = (api.document(LEASES, "l") or {})["metadata"]["resourceVersion"]
-            while (api.document(LEASES, "l") or {})["metadata"]["resourceVersion"] == version:
-                await asyncio.sleep(0.005)
-            assert leadership.is_held
-            # Without the object there is no right.
-            api.remove(LEASES, "l")
-            await leadership.lost()
-            assert not leadership.is_held
-
-
-@asynchronous
-async def test_a_leader_whose_server_is_away_loses_its_right_in_time() -> None:
-    lost: list[object] = []
-    async with (
-        SmallApiServer() as api,
-        LeaderElection(
-            api.connection, "l", "default", identity="a", settings=QUICK, on_lost=lost.append
-        ) as election,
-    ):
-        leadership = await election.lead()
-        api.faults.append(lambda method, path: (500, "InternalError"))
-        await leadership.lost()
-        assert not leadership.is_held
-        assert lost == [leadership]
-
-
-@asynchronous
-async def test_who_may_not_have_a_lease_is_told() -> None:
-    async with (
-        SmallApiServer() as api,
-        LeaderElection(api.connection, "l", "default", identity="a", settings=QUICK) as election,
-    ):
-        api.faults.append(lambda method, path: (403, "Forbidden"))
-        with pytest.raises(failed.RequestForbidden):
-            await election.lead()
-
-
-# What is asked and told in words.
-
-
 @asynchronous
 async def test_selectors_reach_the_server() -> None:
     async with SmallApiServer() as api, client_of(api) as client:
@@ -485,18 +446,6 @@ def test_lines_of_a_watch_are_read_whatever_the_order_of_their_fields(line: str)
     assert PODS.decode_line(usual) == PODS.decode_line(odd)
     kind = {"ADDED": WatchEvent, "BOOKMARK": WatchBookmark, "ERROR": WatchError}[line]
     assert isinstance(PODS.decode_line(usual), kind)
-
-
-def test_a_right_lasts_until_its_time_and_not_beyond() -> None:
-    now = 10.0
-    right = Leadership(3, 12.0, lambda: now)
-    assert (right.fencing, right.is_held, right.remaining) == (3, True, 2.0)
-    now = 12.0
-    assert (right.is_held, right.remaining) == (False, 0.0)
-    right._extend(15.0)
-    assert (right.is_held, right.remaining) == (True, 3.0)
-    right._end()
-    assert (right.is_held, right.remaining) == (False, 0.0)
 
 
 @asynchronous

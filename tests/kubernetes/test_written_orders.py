@@ -85,8 +85,8 @@ class Bench:
         self.right = Right()
         self.now = 1_000.0
         self.options: dict[str, Any] = {}
-        clock = SimpleNamespace(monotonic=lambda: self.now, time_ns=lambda: 255)
-        monkeypatch.setattr(module, "time", clock)
+        monkeypatch.setattr(module, "loop_time", lambda: self.now)
+        monkeypatch.setattr(module, "time", SimpleNamespace(time_ns=lambda: 255))
         pause = asyncio.sleep
 
         async def sleep(seconds: float, result: object = None) -> None:
@@ -211,6 +211,24 @@ def test_a_pod_that_may_not_be_bound_rests_longer_each_time_until_it_is(bench: B
     bench.client.answers["bind"].extend([FORBIDDEN] * 8 + [None, FORBIDDEN])
     bench.do(*[order] * 10)
     assert bench.slept == [1, 2, 4, 8, 16, 32, 60, 60, 1]
+
+
+def test_a_pod_that_is_refused_for_a_day_is_tried_again(bench: Bench) -> None:
+    pod, times = a_pod(), 24 * 60
+    bench.client.answers["bind"].extend([FORBIDDEN] * times)
+    bench.do(*(BindOrder(pod, "n") for _ in range(times)))
+    assert bench.slept[6:] == [60] * (times - 6)
+    assert bench.fates == [("failed", "u")] * times
+
+
+def test_of_too_many_refused_pods_the_one_refused_longest_ago_is_forgotten(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MOST_REFUSED", 2)
+    pods = ["a", "b", "a", "c", "b", "c"]
+    bench.client.answers["bind"].extend([FORBIDDEN] * len(pods))
+    bench.do(*(BindOrder(a_pod(uid, uid=uid), "n") for uid in pods))
+    assert bench.slept == [1.0, 1.0, 2.0, 1.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize("writes", [True, False])

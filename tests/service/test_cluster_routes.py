@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from failing_engines import FailsWhenTold
-from live_bench import SMALL, LiveBench, cluster, job
+from live_bench import SMALL, LiveBench, cluster, job, shell
 
 from argosy.api.values import PlanResult
 from argosy.engines.registry import ENGINES
@@ -142,6 +142,7 @@ def test_the_summary_has_the_cluster_in_numbers(make_live: Make) -> None:
     live.running(running, 2)
     live.submit(job(request={"cpu": "2", "memory": "1GiB"}))
     live.patch("/v1/machines/m0", {"draining": True})
+    assert live.read("/v1/health")["machines"] == 3, "one takes no tasks"
     found = live.read("/v1/summary")
     assert (found["world"], found["status"], found["detail"]) == ("local", "ok", "")
     assert (found["open_jobs"], found["machines"], found["accepting"]) == (2, 4, 3)
@@ -288,7 +289,10 @@ def test_a_job_that_an_engine_fails_on_is_not_accepted_and_others_go_on(make_liv
 
 def test_a_fleet_that_fails_for_good_can_be_replaced_and_no_task_is_lost(make_live: Make) -> None:
     live = make_live(cluster("failing_engines:FailsWhenTold"))
-    running = live.submit(job("sleep 1000", count=2))
+    running = live.submit(shell("echo here; exec sleep 1000", count=2))
+    # A command that does not run yet would be taken back, and tried again.
+    for index in range(2):
+        live.wrote(running, "here", index)
     waiting = live.submit(job("true", request={"cpu": "1", "memory": "2GiB"}))
     FailsWhenTold.fails = True
     try:

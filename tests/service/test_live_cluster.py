@@ -83,6 +83,7 @@ class FakeWorld:
 
     def act(self, seconds: float | None = None) -> bool:
         self._bench.did.append("act")
+        self._bench.acted.append(seconds)
         self._bench.slices -= 1
         return self._bench.slices > 0
 
@@ -102,6 +103,8 @@ class Bench:
         self.troubles: list[Exception] = []
         self.refusals: list[Exception] = []
         self.slices = 0
+        #: For how long each time at most; None: to the end.
+        self.acted: list[float | None] = []
         self.reporter = QuietReporter()
         self.cluster: LiveCluster
 
@@ -143,6 +146,8 @@ def test_an_input_is_answered_when_it_is_written(bench: Bench) -> None:
     bench.run(test)
     # The last turn is written at the end, and everything is done that it says.
     assert bench.did[-3:] == ["write", "act", "act"]
+    *slices, last = bench.acted
+    assert (set(slices), last) == ({live.SLICE}, None)
 
 
 def test_inputs_at_one_time_share_a_turn(bench: Bench) -> None:
@@ -325,8 +330,9 @@ def test_a_stopping_server_takes_nothing_more(bench: Bench) -> None:
     async def test(cluster: LiveCluster) -> None:
         cluster.stop()
         assert cluster.is_stopping
-        with pytest.raises(Unavailable, match="the server is stopping"):
+        with pytest.raises(Unavailable, match="the server is stopping") as caught:
             await cluster.do(lambda world: None)
+        assert caught.value.hint == "try again when it is back"
         assert cluster.tell(lambda world: 1) is None
 
     bench.run(test)
@@ -364,7 +370,7 @@ def test_a_fleet_that_fails_again_and_again_rests_twice_as_long(
         monkeypatch.setattr(live.asyncio, "sleep", sleep)
         clock = [1_000.0]
         cluster._loop = cast(Any, type("Loop", (), {"time": lambda self: clock[0]})())
-        for later in (0, 59, 59, 1, 60, *([0] * 9)):
+        for later in (0, 59, 59, 1, 60, *([30] * 1_100)):
             clock[0] += later
             cluster.is_failing = True
             await cluster._start_again()
@@ -372,7 +378,8 @@ def test_a_fleet_that_fails_again_and_again_rests_twice_as_long(
 
     asyncio.run(test())
     assert rests[:5] == [0.1, 0.2, 0.4, 0.8, 0.1]
-    assert rests[5:] == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0])
+    assert rests[5:13] == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6])
+    assert rests[13:] == [30.0] * (1_100 - 8)
 
 
 def test_a_failing_fleet_can_be_replaced_by_one_that_works(

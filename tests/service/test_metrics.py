@@ -9,6 +9,8 @@ from typing import NamedTuple
 import pytest
 from live_bench import LiveBench, cluster, job
 
+from argosy.api.agent_values import ClusterPlace
+from argosy.service.measured_distances import MeasuredDistances
 from argosy.service.metrics import Histogram, label, number
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -138,3 +140,54 @@ def test_a_histogram_counts_a_value_at_its_bound_and_beyond_all_bounds() -> None
     assert lines['h_bucket{le="0.002"}'] == "2"
     assert lines['h_bucket{le="32.768"}'] == "2"
     assert lines['h_bucket{le="+Inf"}'] == lines["h_count"] == "3"
+
+
+def test_the_shortest_round_trip_to_an_agent_is_told_in_seconds(
+    make_live: Callable[..., LiveBench],
+) -> None:
+    live = make_live()
+    distances = MeasuredDistances()
+    for microseconds in (2_500_000, 1_500_000):
+        distances.learn("edge", ClusterPlace(place="rome"), microseconds)
+    live.server.metrics._distances = distances
+    assert value(live, "scheduler_agent_round_trip_seconds", cluster="edge", place="rome") == 1.5
+
+
+def test_what_schedulers_elsewhere_asked_is_told_number_by_number(
+    make_live: Callable[..., LiveBench],
+) -> None:
+    live = make_live()
+    agent = live.server.metrics._agent
+    assert agent is not None
+    names = (
+        "samples",
+        "drawn",
+        "eligible",
+        "released",
+        "expired",
+        "commits",
+        "conflicts",
+        "repeated",
+    )
+    for number_of_it, name in enumerate(names, 1):
+        setattr(agent.counts, name, number_of_it)
+    agent.counts.sampling_time = 2_500_000_000
+    found = metrics(live)
+    told = {
+        f"{name}{dict(labels).get('result', '')}": sample
+        for family in found
+        if family.startswith("argosy_agent_")
+        for (name, labels), sample in found[family].samples.items()
+    }
+    assert told == {
+        "argosy_agent_samples_total": 1,
+        "argosy_agent_machines_drawn_total": 2,
+        "argosy_agent_machines_eligible_total": 3,
+        "argosy_agent_releases_total": 4,
+        "argosy_agent_reservations_expired_total": 5,
+        "argosy_agent_commits_totalsuccess": 6,
+        "argosy_agent_commits_totalconflict": 7,
+        "argosy_agent_commits_totalrepeated": 8,
+        "argosy_agent_sampling_seconds_total": 2.5,
+        "argosy_agent_reservations": 0,
+    }

@@ -76,3 +76,17 @@ def test_a_pod_that_is_placed_with_its_group_is_told_how_many_had_room() -> None
         "3 pods of group train have to be placed together, and 2 had room. "
         "0/2 nodes are available: 2 Insufficient cpu."
     )
+
+
+def test_a_limit_is_told_instead_of_nodes() -> None:
+    refusal = Refusal(Why.RESOURCE_LIMIT, dimension="cpu", lacking=500)
+    limited = Explanation(refused=refusal, remedy=refusal.remedy())
+    told = (
+        "the scheduler's limit would be exceeded by 0.5 cores. "
+        "raise the scheduler's limit, or wait until some of its tasks end."
+    )
+    assert waiting_message(limited, 6, str) == told
+    gang = PodGang(PodGroupName("", "one", "ring"))
+    gang.together = dict.fromkeys("ab")  # type: ignore[assignment]
+    together = "2 pods of group ring have to be placed together"
+    assert waiting_message(limited, 6, str, gang=gang) == f"{together}. {told}"

@@ -430,11 +430,12 @@ class TestCommits:
         assert {key for method, _, _, key in link.asked if method == "POST"} == {KEY}
         assert bench.log == ["c is away: x"]
 
+    @pytest.mark.parametrize("status", [500, 502])
     def test_the_second_answer_is_as_good_as_the_first(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, status: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(remote_agents, "FIRST_REST", 0.0)
-        bench = AgentsBench(Link((502, {}), MADE))
+        bench = AgentsBench(Link((status, {}), MADE))
         bench.run(bench.agents._commit("s", commit_of(0)))
         assert bench.told == [("committed", "s", 9, RemoteCommit(machine=0))]
 

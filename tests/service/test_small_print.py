@@ -223,7 +223,7 @@ def test_a_round_trip_is_measured_in_microseconds(monkeypatch: pytest.MonkeyPatc
         (
             Explanation(refused=Refusal(Why.JOB_LIMIT)),
             {},
-            f"0/3 nodes are available. {Refusal(Why.JOB_LIMIT).sentence('')}.",
+            f"{Refusal(Why.JOB_LIMIT).sentence('')}.",
         ),
         (
             Explanation(

@@ -12,7 +12,9 @@ from argosy.engines.api import wait_view_for
 from argosy.engines.murmuration import Murmuration, MurmurationSettings
 from argosy.engines.omega import Omega, OmegaSettings
 from argosy.host.journal import Journal
+from argosy.host.mail import Mail
 from argosy.host.scheduler import Scheduler
+from argosy.model.effects import Send
 from argosy.model.messages import EndsReported, WaitUpdate
 from argosy.model.random import Random
 from argosy.model.scenario import (
@@ -41,17 +43,20 @@ class FedWorld(SimulatedWorld):
         self.host.links.plain_hop = -1
         self.runtime.set_hop(-1)
         self.runtime.hear_all()
-        self.host._effects._gossip = self.gossip  # type: ignore[method-assign]
+        self.fed = 0
+        self.host._effects._methods[Send] = self.send
 
-    def gossip(
-        self, scheduler: Scheduler, peers: tuple[str, ...], update: WaitUpdate, now: int
-    ) -> None:
-        report = decode_wait_report(encode(update, "msgpack"), "msgpack")
-        for name in peers:
+    def send(self, scheduler: Scheduler, effect: Send, now: int) -> None:
+        if not isinstance(effect.payload, WaitUpdate):
+            Mail(self.host).send(scheduler, effect, now)
+            return
+        report = decode_wait_report(encode(effect.payload, "msgpack"), "msgpack")
+        for name in effect.peers:
             peer = self.host.scheduler(name)
             assert peer is not None
             if peer.waits is not None:
                 feed(peer.waits, report, now + HOP, now)
+                self.fed += 1
 
 
 @pytest.mark.parametrize(
@@ -59,6 +64,7 @@ class FedWorld(SimulatedWorld):
     [
         {},
         {"gossip": "task", "update_delay": 2_000},
+        {"t_update": 20_000},
         {"order": "shortest-job", "estimates": "learnt"},
         {"as_published": True, "t_job": 100_003, "t_task": 5_007},
     ],
@@ -91,6 +97,7 @@ def test_a_view_fed_with_values_is_the_view_that_the_core_keeps(settings: dict[s
     fed = FedWorld(spec, logs[1])
     native.run()
     fed.run()
+    assert fed.fed
     assert logs[0].digest() == logs[1].digest()
     for one, other in zip(native.host.schedulers, fed.host.schedulers, strict=True):
         assert one.waits is not None

@@ -65,10 +65,13 @@ class KubernetesClient:
         *,
         observer: RequestObserver | None = None,
         random: Random | None = None,
+        sender: RequestSender | None = None,
     ) -> None:
         self.connection = connection
         #: For requests that have no method here.
-        self.sender = RequestSender(connection, settings, observer=observer, random=random)
+        self.sender = sender or RequestSender(
+            connection, settings, observer=observer, random=random
+        )
 
     async def __aenter__(self) -> Self:
         await self.sender.open()

@@ -123,6 +123,7 @@ class LeaderElection:
         on_lost: Callable[[Leadership], None] | None = None,
         clock: Callable[[], float] = boot_clock,
         random: Random | None = None,
+        client: KubernetesClient | None = None,
     ) -> None:
         self._name = name
         self._namespace = namespace
@@ -132,7 +133,7 @@ class LeaderElection:
         self._clock = clock
         self._random = random or SystemRandom()
         # Two attempts fit into the deadline, and none is repeated behind our back.
-        self._client = KubernetesClient(
+        self._client = client or KubernetesClient(
             connection,
             RequestSettings(concurrent=2, timeout=self._settings.renew_deadline / 2, patience=0.0),
         )

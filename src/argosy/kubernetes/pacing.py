@@ -9,6 +9,11 @@ from contextlib import asynccontextmanager
 from random import Random
 
 
+def loop_time() -> float:
+    """Seconds on the clock of the running loop: the one by which it waits, whatever that is."""
+    return asyncio.get_running_loop().time()
+
+
 class JitteredBackoff:
     """Delays drawn between nothing and a bound that doubles ("full jitter"), so that many clients that
     lost a server at the same time do not come back at the same time."""

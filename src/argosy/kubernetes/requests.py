@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from random import Random, SystemRandom
@@ -25,7 +24,7 @@ from argosy.kubernetes.failures import (
     is_budget,
 )
 from argosy.kubernetes.meta import ServerStatus
-from argosy.kubernetes.pacing import JitteredBackoff, RequestLimiter
+from argosy.kubernetes.pacing import JitteredBackoff, RequestLimiter, loop_time
 from argosy.model.errors import MissingExtra
 from argosy.version import __version__
 
@@ -98,14 +97,15 @@ class KubernetesCall(msgspec.Struct, frozen=True, kw_only=True):
         return self.method == "GET"
 
 
-class _Attempt(msgspec.Struct, frozen=True):
+class RequestAttempt(msgspec.Struct, frozen=True):
     code: int
     body: bytes
     retry_after: float | None
 
 
 class RequestSender:
-    """Sends requests over connections that are kept open. Use it as an async context manager."""
+    """Sends requests over connections that are kept open. Who sends them by other ways replaces `open`,
+    `close`, `exchange` and `stream`."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class RequestSender:
         """
         settings = self.settings
         backoff = JitteredBackoff(settings.first_delay, settings.longest_delay, self.random)
-        give_up = time.monotonic() + settings.patience
+        give_up = loop_time() + settings.patience
         while True:
             problem: KubernetesError
             try:
@@ -204,16 +204,16 @@ class RequestSender:
                 if answer.retry_after is None or is_budget(status):
                     raise problem
                 delay = max(backoff.next(), backoff.spread(answer.retry_after))
-            if time.monotonic() + delay > give_up:
+            if loop_time() + delay > give_up:
                 raise problem
             self.observer.repeated(call.verb, call.resource, delay)
             await asyncio.sleep(delay)
 
-    async def _attempt(self, call: KubernetesCall) -> _Attempt:
+    async def _attempt(self, call: KubernetesCall) -> RequestAttempt:
         """One attempt; two if the server did not accept the first one's credentials."""
         for is_last in (False, True):
             async with self.limiter.turn():
-                answer = await self._exchange(call)
+                answer = await self.exchange(call)
                 if answer.code in (429, 503) and answer.retry_after is not None:
                     self.limiter.throttled()
                 else:
@@ -223,22 +223,23 @@ class RequestSender:
             self.connection.credentials.refused()
         return answer
 
-    async def _exchange(self, call: KubernetesCall) -> _Attempt:
-        started = time.monotonic()
+    async def exchange(self, call: KubernetesCall) -> RequestAttempt:
+        """One request and its answer, whatever it says."""
+        started = loop_time()
         code = 0
         try:
             async with self._in_time(call), await self._request(call) as response:
                 body = await response.read()
                 code = response.status
-                return _Attempt(code, body, _retry_after(response))
+                return RequestAttempt(code, body, _retry_after(response))
         finally:
-            self.observer.answered(call.verb, call.resource, code, time.monotonic() - started)
+            self.observer.answered(call.verb, call.resource, code, loop_time() - started)
 
     @asynccontextmanager
     async def stream(self, call: KubernetesCall) -> AsyncIterator[aiohttp.StreamReader]:
         """The body of an answer that does not end soon. Not limited, not repeated, without a time-out
         once the answer has begun."""
-        started = time.monotonic()
+        started = loop_time()
         code = 0
         try:
             async with self._in_time(call):
@@ -250,7 +251,7 @@ class RequestSender:
                     async with response:
                         raise failure(str(call), code, status_in(await response.read()))
         finally:
-            self.observer.answered(call.verb, call.resource, code, time.monotonic() - started)
+            self.observer.answered(call.verb, call.resource, code, loop_time() - started)
         connection = response.connection
         try:
             yield response.content

@@ -21,7 +21,6 @@ from __future__ import annotations
 import asyncio
 import enum
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -50,7 +49,7 @@ from argosy.kubernetes.meta import (
     WatchError,
     WatchEvent,
 )
-from argosy.kubernetes.pacing import JitteredBackoff
+from argosy.kubernetes.pacing import JitteredBackoff, loop_time
 from argosy.kubernetes.requests import KubernetesCall
 
 #: The field selector of kube-scheduler: pods that have not ended.
@@ -154,7 +153,7 @@ class ObjectWatch(Generic[AnyObject]):
         self._has_news = asyncio.Event()
         self._complete = asyncio.Event()
         self._reader: asyncio.Task[None] | None = None
-        self._heard = time.monotonic()
+        self._heard = loop_time()
         self._backoff = JitteredBackoff(
             self._settings.first_delay, self._settings.longest_delay, client.sender.random
         )
@@ -185,12 +184,12 @@ class ObjectWatch(Generic[AnyObject]):
     @property
     def silence(self) -> float:
         """Seconds since the server was last heard of, bookmarks included."""
-        return time.monotonic() - self._heard
+        return loop_time() - self._heard
 
     @property
     def lag(self) -> float:
         """For how many seconds changes may have been missed: 0 while there is a stream."""
-        return 0.0 if self._cut_since is None else time.monotonic() - self._cut_since
+        return 0.0 if self._cut_since is None else loop_time() - self._cut_since
 
     async def __aenter__(self) -> Self:
         self._reader = asyncio.create_task(self._read(), name=f"watch {self.kind.plural}")
@@ -310,7 +309,7 @@ class ObjectWatch(Generic[AnyObject]):
                         if lines:
                             self._take(call, lines)
             finally:
-                self._cut_since = time.monotonic()
+                self._cut_since = loop_time()
 
     def _take(self, call: KubernetesCall, lines: Iterable[bytes]) -> None:
         try:
@@ -370,7 +369,7 @@ class ObjectWatch(Generic[AnyObject]):
         self._move_to(metadata.resource_version)
 
     def _is_heard(self) -> None:
-        self._heard = time.monotonic()
+        self._heard = loop_time()
 
     def _begin_reading_all(self) -> None:
         self._met = set()

@@ -84,10 +84,13 @@ class LiveCluster:
         self.trouble: ArgosyError | None = None
         #: Whether the trouble is a fleet that cannot run.
         self.is_failing = False
-        self._faults = 0
-        self._last_fault = 0.0
+        #: How long a fleet that failed rests, and when that was last.
+        self._fault_rest = FIRST_REST
+        self._last_fault = -CALM
         self._generation = 0
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deliberation")
+        #: Called when the fleet fails, before it starts again.
+        self.fault_listeners: list[Callable[[EngineFault], None]] = []
         #: Called after every turn that is on the disk, with the seconds it took.
         self.listeners: list[Callable[[float], None]] = []
         self._loop = asyncio.get_running_loop()
@@ -288,6 +291,8 @@ class LiveCluster:
         waiting, self._waiting = self._waiting, []
         self._give_up(fault, waiting)
         self._wake.set()
+        for listener in self.fault_listeners:
+            listener(fault)
 
     def _give_up(self, error: ArgosyError, waiting: Iterable[asyncio.Future[None]]) -> None:
         for done in waiting:
@@ -296,9 +301,10 @@ class LiveCluster:
 
     async def _start_again(self) -> None:
         now = self._loop.time()
-        self._faults = self._faults + 1 if now - self._last_fault < CALM else 1
+        is_calm = now - self._last_fault >= CALM
+        self._fault_rest = FIRST_REST if is_calm else min(2 * self._fault_rest, LONGEST_REST)
         self._last_fault = now
-        await asyncio.sleep(min(FIRST_REST * 2 ** (self._faults - 1), LONGEST_REST))
+        await asyncio.sleep(self._fault_rest)
         if self.is_failing and not self._is_stopping:
             self._rebuild()
 

@@ -120,6 +120,9 @@ class Retention:
         mentioned = self._all("SELECT turn FROM job_turns WHERE job = ?", jobs)
         turn.executemany("DELETE FROM job_turns WHERE job = ?", [(seq,) for seq in jobs])
         before, last = forgotten_turn(self._store), max(mentioned, default=0)
+        # Asked first: of the life whose turns are forgotten, perhaps none is left afterwards.
+        found = self._store.rows("SELECT max(life) FROM turns WHERE turn <= ?", (last,))
+        life = max(int(found[0][0] or 0), forgotten_life(self._store))
         unwanted = "NOT EXISTS (SELECT 1 FROM job_turns WHERE job_turns.turn = turns.turn)"
         # The last turn tells a server that starts again the time, and which number comes next.
         unwanted += " AND turn < (SELECT max(turn) FROM turns)"
@@ -127,11 +130,9 @@ class Retention:
             f"DELETE FROM turns WHERE turn = ? AND {unwanted}", [(each,) for each in mentioned]
         )
         if last > before:
-            life = self._store.rows("SELECT max(life) FROM turns WHERE turn <= ?", (last,))[0][0]
             turn.execute(
                 f"DELETE FROM turns WHERE turn > ? AND turn <= ? AND {unwanted}", (before, last)
             )
-            life = max(int(life or 0), forgotten_life(self._store))
             turn.executemany(
                 "INSERT OR REPLACE INTO meta VALUES (?, ?)",
                 [(_TURN, str(last)), (_LIFE, str(life))],

@@ -99,19 +99,16 @@ async def _main(
     agents = FederatedAgents(options.name, named, log, distances)
     server = Server(server_options, log, agents)
     _check_clusters(server, named)
-    feeding: asyncio.Task[None] | None = None
+    #: Kept here, because the loop alone does not keep it. It ends with the loop.
+    feeding: list[asyncio.Task[None]] = []
 
     def started() -> None:
-        nonlocal feeding
         ready(server)
         if options.jobs is not None:
-            feeding = asyncio.get_running_loop().create_task(_feed(server, options.jobs, log))
+            loop = asyncio.get_running_loop()
+            feeding.append(loop.create_task(_feed(server, options.jobs, log)))
 
-    try:
-        await server.run(started)
-    finally:
-        if feeding is not None:
-            feeding.cancel()
+    await server.run(started)
 
 
 def _check_clusters(server: Server, named: dict[str, AgentLink]) -> None:

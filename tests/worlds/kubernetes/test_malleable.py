@@ -112,3 +112,22 @@ def test_the_next_run_of_a_program_takes_about_as_long_as_the_last() -> None:
     scaler.decide([], used(0), CAPACITY, 61 * SECOND)
     again = job(uid="next", estimate=None)
     assert scaler.decide([again], used(2), CAPACITY, 62 * SECOND) == {"next": 20}
+
+
+def test_what_a_job_does_itself_counts_more_than_what_others_did() -> None:
+    scaler = JobScaler(GrowthSettings())
+    last = job(estimate=None)
+    scaler.decide([last], used(2), CAPACITY, 0)
+    scaler.decide([replace(last, succeeded=2)], used(2), CAPACITY, 60 * SECOND)
+    again = job(uid="next", estimate=None, fits=0)
+    scaler.decide([again], used(2), CAPACITY, 62 * SECOND)
+    quick = replace(again, succeeded=10, fits=18)
+    now = 62 * SECOND + 20_000
+    assert scaler.decide([quick], used(2), CAPACITY, now) == {}
+    slow = replace(quick, uid="third", succeeded=0)
+    assert scaler.decide([slow], used(2), CAPACITY, now) == {"third": 20}
+
+
+def test_jobs_share_the_nodes_that_admit_them() -> None:
+    decided = decide(job(fits=6), job(uid="k", fits=7), cores=4)
+    assert decided == {"j": 2 + 6 // 2, "k": 2 + 7 // 2}

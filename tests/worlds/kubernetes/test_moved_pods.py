@@ -11,6 +11,7 @@ from test_pod_cluster import node, on_node
 
 from argosy.kubernetes.objects import Pod
 from argosy.model.explanations import Why
+from argosy.worlds.kubernetes.gangs import NAME_LABEL, SIZE_LABEL
 from argosy.worlds.kubernetes.moves import KEPT_FOR, MOVABLE, RelocatingCluster, may_move
 from argosy.worlds.kubernetes.tracked import BindOrder, EvictOrder
 
@@ -128,7 +129,10 @@ def test_a_world_that_is_built_anew_keeps_no_room() -> None:
         ("web", "ReplicaSet", "", True),
         ("", "", "", False),
         ("", "", "true", True),
+        ("", "", "True", True),
         ("web", "ReplicaSet", "false", False),
+        ("web", "ReplicaSet", "FALSE", False),
+        ("web", "ReplicaSet", "perhaps", True),
         ("log", "DaemonSet", "", False),
         ("n0", "Node", "", False),
     ],
@@ -141,3 +145,48 @@ def test_only_pods_that_somebody_makes_anew_may_move(
         metadata = msgspec.structs.replace(pod.metadata, annotations={MOVABLE: said})
         pod = msgspec.structs.replace(pod, metadata=metadata)
     assert may_move(pod) is expected
+
+
+def test_a_place_can_be_moved_again_before_anybody_has_come() -> None:
+    pods, world = moved()
+    pods.set_node(node("n2"))
+    world.move("one.old", "n2")
+    pods.orders.clear()
+    pods.set_pod(made_by("web", "new", 3))
+    pods.flush()
+    assert [(order.pod.uid, order.node) for order in pods.orders] == [("new", "n2")]  # type: ignore[union-attr]
+
+
+def test_a_new_world_is_told_nothing_of_places_that_were_given_up_before() -> None:
+    pods, world = moved()
+    pods.pushed_off("one.old", Why.PREEMPTED)
+    pods.recover({}, {})
+    world.cancelled.clear()
+    pods.follow_up()
+    assert world.cancelled == []
+
+
+def test_a_pod_that_shares_its_job_with_others_is_only_evicted() -> None:
+    world = RecordedPodWorld()
+    pods = RelocatingCluster(lambda: world, lambda pod: pod.spec.scheduler_name == "argosy")
+    world.cluster = pods
+    pods.set_node(node("n0"))
+    group = {NAME_LABEL: "ab", SIZE_LABEL: "2"}
+    for uid in ("a", "b"):
+        alone = made_by("web", uid)
+        metadata = msgspec.structs.replace(alone.metadata, labels=group)
+        pods.set_pod(msgspec.structs.replace(alone, metadata=metadata))
+    pods.flush()
+    [job] = world.waiting
+    for index in (0, 1):
+        assert pods.claimed(job, "n0", index)
+        pods.launch(index + 1, job, index)
+    assert [type(order) for order in pods.orders] == [BindOrder, BindOrder]
+    pods.orders.clear()
+    pods.pushed_off(job, Why.MOVED, 1)
+    pods.follow_up()
+    [order] = pods.orders
+    assert isinstance(order, EvictOrder)
+    assert (order.pod.uid, order.why) == ("b", Why.MOVED)
+    assert not pods.has_places
+    assert world.cancelled == [(job, [1])]

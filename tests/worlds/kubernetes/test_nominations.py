@@ -63,6 +63,14 @@ def test_a_promise_ends_when_it_is_taken_back(cluster: SmallCluster) -> None:
     assert cluster.schedule([pod("ours", "6")]) == {"ours": "n1"}
 
 
+def test_a_promise_ends_when_its_pod_goes_elsewhere(tmp_path: Path) -> None:
+    cluster = SmallCluster("omega", tmp_path / "state", nodes=[node(1), node(2)])
+    tell(cluster, nominated("theirs", on="n1"))
+    tell(cluster, pod("theirs", "6", priority=100, schedulerName="other", nodeName="n2"))
+    assert cluster.schedule([pod("ours", "6")]) == {"ours": "n1"}
+    cluster.store.close()
+
+
 def test_who_leaves_makes_room_for_the_pod_that_it_was_promised_to(cluster: SmallCluster) -> None:
     tell(cluster, pod("victim", "6", schedulerName="other", nodeName="n1"))
     tell(cluster, nominated("theirs"))

@@ -9,8 +9,14 @@ import pytest
 
 from argosy.kubernetes.objects import Pod
 from argosy.worlds.kubernetes.node_rules import NodeRules
-from argosy.worlds.kubernetes.term_plans import affinity_plans, port_plans, spread_plans
-from argosy.worlds.kubernetes.terms import SpreadOut
+from argosy.worlds.kubernetes.term_plans import (
+    affinity_plans,
+    anti_affinity_plans,
+    claim_plans,
+    port_plans,
+    spread_plans,
+)
+from argosy.worlds.kubernetes.terms import CLUSTER, Avoided, Avoiding, SpreadOut
 
 
 def pod(labels: dict[str, str] | None = None, **spec: Any) -> Pod:
@@ -133,3 +139,69 @@ def test_a_spread_is_over_the_domains_that_have_nodes() -> None:
     term.add("east", 1)
     term.add("west", 1)
     assert (term.least, term.is_open("east"), term.is_open("west")) == (1, True, False)
+
+
+def test_only_ports_of_the_node_count_and_only_of_containers_that_stay() -> None:
+    def container(name: str, number: int | None, **more: Any) -> dict[str, Any]:
+        port = {"containerPort": 1} | ({} if number is None else {"hostPort": number})
+        return {"name": name, "ports": [port], **more}
+
+    made = pod(
+        containers=[container("a", 80), container("b", None), container("c", 80)],
+        initContainers=[container("d", 81), container("e", 82, restartPolicy="Always")],
+    )
+    respected, brought = port_plans(made)
+    assert [plan.name for plan in respected] == [
+        f"host port {number}/TCP free on every address" for number in (80, 82)
+    ]
+    assert len(brought) == 4
+    assert port_plans(pod()) == ([], [])
+
+
+def test_what_a_pod_avoids_keeps_the_others_away_too() -> None:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
+    made = pod(affinity={"podAntiAffinity": {required: [term, {**term, "topologyKey": "host"}]}})
+    respected, brought = anti_affinity_plans(made)
+    assert [plan.topology_key for plan in respected] == ["zone", "host"]
+    assert [plan.name.split(" pods ")[0] for plan in respected] == ["away from"] * 2
+    assert [plan.name.partition(" that avoid ")[1] for plan in brought] == [" that avoid "] * 2
+    for plans, kind in ((respected, Avoided), (brought, Avoiding)):
+        assert [type(plan.make(plan.name, plan.topology_key)) for plan in plans] == [kind] * 2
+    assert anti_affinity_plans(pod()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "labels", "said"),
+    [
+        ({}, {"app": "a"}, ", skew at most 1"),
+        ({"maxSkew": 3}, {"app": "a"}, ", skew at most 3"),
+        ({"minDomains": 2}, {"app": "a"}, ", skew at most 1, at least 2 domains"),
+        ({}, {}, ", skew at most 1, not counting itself"),
+        (
+            {"nodeTaintsPolicy": "Honor"},
+            {"app": "a"},
+            ", skew at most 1, among nodes with no taints and no other taints",
+        ),
+    ],
+)
+def test_a_spread_says_what_it_is(
+    changes: dict[str, Any], labels: dict[str, str], said: str
+) -> None:
+    spread = {
+        "topologyKey": "zone",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        **changes,
+    }
+    (plan,) = spread_plans(pod(labels, topologySpreadConstraints=[spread]), NodeRules())
+    assert plan.name.endswith(f" spread over zone{said}")
+    term = plan.make(plan.name, plan.topology_key)
+    assert isinstance(term, SpreadOut)
+
+
+def test_a_claim_for_one_pod_is_a_term_of_the_whole_cluster() -> None:
+    first, second = claim_plans(pod(), ["data", "logs"])
+    assert (first.name, second.name) == ("claim one/data not in use", "claim one/logs not in use")
+    assert first.topology_key == second.topology_key == CLUSTER

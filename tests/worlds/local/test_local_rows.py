@@ -239,6 +239,17 @@ class TestServices:
         bench.go(1)
         assert bench.processes.running == {2: where}
 
+    def test_one_that_has_started_again_is_stopped_like_any_other(self, bench: LocalBench) -> None:
+        bench.world.submit(sleeper("web", endless=True))
+        bench.go(1)
+        bench.end(1)
+        bench.go(2)
+        assert bench.processes.launched == [1, 2]
+        bench.world.cancel("web")
+        bench.go(1)
+        assert (bench.processes.stopped, bench.processes.running) == ([2], {})
+        assert tries(bench) == [("web", 0, 0, "exited"), ("web", 0, None, "cancelled")]
+
 
 class TestMachines:
     def test_names_are_unique_and_must_be_known(self, bench: LocalBench) -> None:

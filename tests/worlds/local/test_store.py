@@ -121,3 +121,28 @@ def test_a_start_that_was_killed_while_the_database_was_made_leaves_no_cluster(
         shutil.copytree(making, left)
     assert {path.name for path in left.iterdir()} == {DATABASE, f"{DATABASE}-journal"}
     assert not holds_cluster(left)
+
+
+def test_a_database_that_cannot_be_read_may_hold_a_cluster(tmp_path: Path) -> None:
+    (tmp_path / DATABASE).write_text("something else, and long enough to be looked at" * 50)
+    assert holds_cluster(tmp_path)
+
+
+def test_what_an_earlier_holder_left_in_the_lock_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / LOCK).write_text("1234567\n")
+    store = LocalStore(tmp_path)
+    with pytest.raises(StoreError, match=f"in use by process {os.getpid()};"):
+        LocalStore(tmp_path)
+    assert (tmp_path / LOCK).read_text() == f"{os.getpid()}\n"
+    store.close()
+
+
+@pytest.mark.parametrize(("is_lasting", "synchronous"), [(True, 2), (False, 0)])
+def test_only_a_lasting_store_waits_for_the_disk(
+    tmp_path: Path, is_lasting: bool, synchronous: int
+) -> None:
+    store = LocalStore(tmp_path, is_lasting=is_lasting)
+    assert store.rows("PRAGMA synchronous") == [(synchronous,)]
+    assert store.rows("PRAGMA journal_mode") == [("wal",)]
+    assert store.meta("origin") == str(store.origin)
+    store.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from argosy.kubernetes.quantities import quantity
-from argosy.model.explanations import Explanation
+from argosy.model.explanations import LIMITS, Explanation
 from argosy.worlds.kubernetes.tracked import PodGang
 
 #: The API truncates longer ones; annotations share 256 KiB.
@@ -41,16 +41,21 @@ def waiting_message(
     is_alone = gang is None or len(gang.together) < 2
     if not is_alone and gang is not None:
         parts = [_together(gang, explanation.gang_room), *(parts if reasons else ())]
-    miss = explanation.nearest_miss
-    if miss is not None and miss.dimension:
+    refused, miss = explanation.refused, explanation.nearest_miss
+    is_limited = refused is not None and refused.why in LIMITS
+    if miss is not None and not miss.dimension:
+        miss = None
+    if is_limited and is_alone and not reasons and miss is None:
+        # Whether a node is available does not matter.
+        parts = []
+    if miss is not None:
         where = name_of(miss.machine) if miss.machine >= 0 else "the nearest node"
         parts.append(
             f"{where} came closest and lacks {quantity(miss.dimension, miss.lacking)} {miss.dimension}"
         )
-    elif explanation.refused is not None and is_alone:
-        refused = explanation.refused
+    elif refused is not None and (is_alone or is_limited):
         parts.append(refused.sentence(name_of(refused.machine) if refused.machine >= 0 else ""))
-    if explanation.remedy and not excluded and is_alone:
+    if explanation.remedy and not excluded and (is_alone or is_limited):
         parts.append(explanation.remedy)
     if wishes:
         parts.append("ignored: " + ", ".join(wishes))

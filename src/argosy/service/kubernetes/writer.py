@@ -31,6 +31,7 @@ from argosy.kubernetes.failures import (
 from argosy.kubernetes.kinds import EVENTS, PODS
 from argosy.kubernetes.meta import micro_time
 from argosy.kubernetes.objects import Pod
+from argosy.kubernetes.pacing import loop_time
 from argosy.model.explanations import Why
 from argosy.service.kubernetes.rights import FENCING, LastingRight, WriteRight
 from argosy.worlds.kubernetes.moves import may_move
@@ -58,7 +59,9 @@ _LONGEST_REST: Final = 60.0
 _GOODBYE: Final = 5.0
 #: Seconds between two looks whether they have come to an end.
 _GLANCE: Final = 0.05
+#: Pods that are remembered to have been told why they wait, or to have been refused.
 _MOST_NOTES: Final = 100_000
+_MOST_REFUSED: Final = 100_000
 
 
 class RightEnded(Exception):
@@ -131,7 +134,8 @@ class KubernetesWriter:
         self._writes_events = writes_events
         self._binds: asyncio.Queue[tuple[float, BindOrder]] = asyncio.Queue()
         self._binding = 0
-        self._refusals: Counter[str] = Counter()
+        #: How long each pod rests whose binding is refused once more; last the one refused last.
+        self._rests: OrderedDict[str, float] = OrderedDict()
         self._is_closing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._others = asyncio.Semaphore(AT_ONCE)
@@ -148,8 +152,8 @@ class KubernetesWriter:
     async def close(self) -> None:
         """Bindings under way are finished, if that is possible soon; the others are not begun."""
         self._is_closing = True
-        deadline = time.monotonic() + _GOODBYE
-        while self._binding and time.monotonic() < deadline:
+        deadline = loop_time() + _GOODBYE
+        while self._binding and loop_time() < deadline:
             await asyncio.wait(self._tasks, timeout=_GLANCE, return_when=asyncio.FIRST_COMPLETED)
         for task in self._tasks:
             task.cancel()
@@ -158,7 +162,7 @@ class KubernetesWriter:
     def carry_out(self, order: ClusterOrder) -> None:
         match order:
             case BindOrder():
-                self._binds.put_nowait((time.monotonic(), order))
+                self._binds.put_nowait((loop_time(), order))
             case EvictOrder(pod, Why.MOVED) if not may_move(pod):
                 # Nobody would make it anew.
                 asyncio.get_running_loop().call_soon(self._stayed, pod.uid)
@@ -253,11 +257,11 @@ class KubernetesWriter:
         else:
             return
         self.counts["bound"] += 1
-        self._observer.bound(time.monotonic() - since)
+        self._observer.bound(loop_time() - since)
         self._bound(pod.uid)
         self._notes.pop(pod.uid, None)
         self._queued.discard(pod.uid)
-        self._refusals.pop(pod.uid, None)
+        self._rests.pop(pod.uid, None)
         if self._writes_events:
             text = f"Successfully assigned {pod.namespace}/{pod.name} to {order.node}"
             self._spawn(
@@ -278,8 +282,11 @@ class KubernetesWriter:
         self._log(str(error))
 
     async def _fail_later(self, uid: str) -> None:
-        self._refusals[uid] += 1
-        await asyncio.sleep(min(_FIRST_REST * 2.0 ** (self._refusals[uid] - 1), _LONGEST_REST))
+        rest = self._rests.pop(uid, _FIRST_REST)
+        self._rests[uid] = min(2 * rest, _LONGEST_REST)
+        if len(self._rests) > _MOST_REFUSED:
+            self._rests.popitem(last=False)
+        await asyncio.sleep(rest)
         self._failed(uid)
 
     async def _is_bound(self, order: BindOrder) -> bool:
@@ -400,7 +407,7 @@ class KubernetesWriter:
             note = self._notes[pod.uid] = WaitingNote()
             if len(self._notes) > _MOST_NOTES:
                 self._notes.popitem(last=False)
-        now = time.monotonic()
+        now = loop_time()
         if message == note.message or now - note.at < NOTE_EVERY:
             return
         note.at, note.message = now, message

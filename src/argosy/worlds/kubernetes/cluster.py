@@ -26,6 +26,7 @@ from argosy.worlds.kubernetes.rulebook import describe_obstacle
 from argosy.worlds.kubernetes.shapes import has_changed
 from argosy.worlds.kubernetes.tracked import (
     PLACED,
+    SENT,
     UNDECIDED,
     UNTOLD,
     NominateOrder,
@@ -88,7 +89,7 @@ class PodCluster(BudgetedPods):
             self._nominations.look_at(node.name)
             self.second_looks.note([node.name])
             for uid in list(self._homeless.pop(node.name, ())):
-                self._adopt(self.pods[uid], node.name)
+                self._bring_home(self.pods[uid], node.name)
             return
         if before.status.allocatable != node.status.allocatable:
             world.fit_machine(node.name, machine.capacity)
@@ -117,13 +118,31 @@ class PodCluster(BudgetedPods):
         self._room.remove(name)
 
     def _lose_node(self, tracked: TrackedPod) -> None:
-        """The pod's node is gone. Should it come back, and the pod be there still, it counts again."""
+        """The pod's node is gone. Should it come back, and the pod be there still, it counts again; so
+        does one that is being bound, for Kubernetes binds it whether the node is there or not."""
+        node = tracked.node
         self._undo_claim(tracked)
         self._cancel(tracked)
         self._end_try(tracked)
         if tracked.pod.spec.node_name:
             tracked.state = PodState.OUTSIDE
             self._homeless[tracked.pod.spec.node_name][tracked.uid] = None
+        elif tracked.state in SENT:
+            tracked.sent_to = node
+            self._homeless[node][tracked.uid] = None
+
+    def _bring_home(self, tracked: TrackedPod, node: str) -> None:
+        """The pod's node has come back."""
+        state = PodState.BOUND if tracked.pod.spec.node_name else tracked.state
+        tracked.sent_to = ""
+        self._adopt(tracked, node)
+        tracked.state = state
+
+    def _forget_home(self, tracked: TrackedPod) -> None:
+        """The pod does not count on a node that may come back."""
+        for node in (tracked.sent_to, tracked.pod.spec.node_name):
+            self._homeless[node].pop(tracked.uid, None)
+        tracked.sent_to = ""
 
     def set_pod(self, pod: Pod) -> None:
         tracked = self.pods.get(pod.uid)
@@ -175,6 +194,7 @@ class PodCluster(BudgetedPods):
                 self._break_up(gang, without=tracked)
         if tracked.state is PodState.LEAVING:
             return
+        self._forget_home(tracked)
         if tracked.node == node and tracked.job:
             tracked.state = PodState.BOUND
             self._take_room(tracked)
@@ -274,7 +294,8 @@ class PodCluster(BudgetedPods):
         self._leave(tracked)
         node = tracked.node
         self.pods.pop(tracked.uid, None)
-        self._homeless[tracked.pod.spec.node_name].pop(tracked.uid, None)
+        self._abandoned.forget(tracked.uid)
+        self._forget_home(tracked)
         self._clamped[node].pop(tracked.uid, None)
         self._undo_claim(tracked)
         self._shapes.release(tracked.shape)
@@ -360,6 +381,9 @@ class PodCluster(BudgetedPods):
             if tracked.uid in self.pods and tracked.state is PodState.OUTSIDE:
                 self._consider(tracked)
         self._wake_gangs()
+        for tracked in self._abandoned.wake():
+            if tracked.state is PodState.WAITING and self._world().is_over(tracked.job):
+                self._submit_anew(tracked)
         if self.second_looks.are_due:
             for tracked in self.second_looks.take(self._queued()):
                 self._submit_anew(tracked)
@@ -374,11 +398,14 @@ class PodCluster(BudgetedPods):
         return queues
 
     def waits(self, job: str) -> list[TrackedPod]:
-        """There is no node for the pods of this job, or none with room. Returns those of which it is
-        still so."""
+        """There is no node for the pods of this job, or none with room, or its scheduler has given them
+        up. Returns those of which it is still so."""
         waiting = [each for each in self._index.all_of_job(job) if each.state is PodState.WAITING]
+        is_over = bool(waiting) and self._world().is_over(job)
         for tracked in waiting:
             self.second_looks.add(tracked)
+            if is_over:
+                self._abandoned.add(tracked)
         return waiting
 
     def launch(self, number: int, job: str, index: int = 0) -> bool:
@@ -415,6 +442,7 @@ class PodCluster(BudgetedPods):
             # Its node is gone, or it was told to leave before it was there, and perhaps kept: its job is
             # not one to wait with.
             tracked.is_protected = False
+            self._forget_home(tracked)
             self._undo_claim(tracked)
             self._cancel(tracked)
             self._end_try(tracked)
@@ -435,7 +463,7 @@ class PodCluster(BudgetedPods):
     @property
     def needs_look(self) -> bool:
         is_resting = self._resting or self._resting_gangs or self._unformed
-        return bool(is_resting) or self.second_looks.are_due
+        return bool(is_resting) or self._abandoned.are_resting or self.second_looks.are_due
 
     def has_try(self, number: int) -> bool:
         return self._index.of_try(number) is not None

@@ -12,6 +12,7 @@ from argosy.kubernetes.objects import Node, Pod
 from argosy.model.jobs import Job
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
+from argosy.worlds.kubernetes.abandoned import AbandonedPods
 from argosy.worlds.kubernetes.annotated_constraints import AnnotatedConstraints
 from argosy.worlds.kubernetes.node_machines import AccountedResources
 from argosy.worlds.kubernetes.nominations import Nominations
@@ -84,6 +85,7 @@ class PlacedPods:
         self._stale: list[TrackedPod] = []
         self._protected: dict[str, None] = {}
         self._resting: list[TrackedPod] = []
+        self._abandoned = AbandonedPods()
 
     def _mark(self, attribute: str, group: str, sets: Sequence[str], is_given: bool) -> None:
         self._world().mark(attribute, group, sets, is_given)

@@ -28,6 +28,7 @@ class PodWorld(Protocol):
         replaced: Sequence[tuple[str, int]] = (),
     ) -> list[Refusal | None]: ...
     def cancel(self, name: str, indices: Sequence[int] | None = None) -> int: ...
+    def is_over(self, name: str) -> bool: ...
     def settle(self) -> None: ...
     def job_seq(self, name: str) -> int | None: ...
     def finish(self, number: int, status: int, reason: str) -> None: ...
@@ -67,6 +68,8 @@ class PodState(Enum):
 #: Why claims are pushed off without their schedulers being told.
 UNTOLD: Final = (Why.PREEMPTED, Why.MACHINE_GONE, Why.NO_ROOM)
 PLACED: Final = (PodState.BOUND, PodState.BINDING)
+#: Kubernetes was asked to bind it, whatever has become of that.
+SENT: Final = (*PLACED, PodState.LEAVING)
 UNDECIDED: Final = (PodState.OUTSIDE, PodState.WAITING)
 
 
@@ -88,6 +91,8 @@ class TrackedPod(msgspec.Struct):
     index: int = 0
     #: Where it is, or is going.
     node: str = ""
+    #: The node that it is being bound to, if that is gone.
+    sent_to: str = ""
     #: The number of its try.
     number: int | None = None
     #: Why it is not scheduled at all, for its status.

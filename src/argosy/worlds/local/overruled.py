@@ -96,12 +96,13 @@ class OverruledWorld(LocalWorld):
             super().settle()
 
     def _fold(self) -> None:
+        self.projection.dimensions = self.host.view.dimensions
         super()._fold()
         self.explained |= self.projection.explained
         self.projection.explained.clear()
 
     def take_explained(self) -> dict[str, Explanation]:
-        """Jobs that wait, with the latest explanation, since the last call."""
+        """Jobs that wait or were given up, with the latest explanation, since the last call."""
         explained, self.explained = self.explained, {}
         return explained
 
@@ -133,6 +134,15 @@ class OverruledWorld(LocalWorld):
         for job in jobs:
             self.host.submit(job)
             self._added(job, None)
+
+    def cancel(self, name: str, indices: Sequence[int] | None = None) -> int:
+        self._fold()
+        # Its scheduler may have given it up.
+        return 0 if self.is_over(name) else super().cancel(name, indices)
+
+    def is_over(self, name: str) -> bool:
+        """Whether a job that was submitted needs nothing any more."""
+        return name not in self.projection.by_id and name not in self._new_ids
 
     def job_seq(self, name: str) -> int | None:
         # Most pods are new, and there may be very many when a server starts.

@@ -16,7 +16,7 @@ from msgspec.structs import astuple, replace
 
 from argosy.host import records
 from argosy.host.job_state import JobState
-from argosy.model.explanations import Explanation
+from argosy.model.explanations import LIMITS, Explanation, Refusal, Why
 from argosy.model.jobs import Job, index_of, job_of
 from argosy.model.machines import Machine
 from argosy.model.transactions import (
@@ -173,6 +173,8 @@ class Projection:
         self._machine_changes: list[MachineChange] = []
         #: Jobs that the turn explained as waiting, and what the last explanation was.
         self.explained: dict[str, Explanation] = {}
+        #: The cell's, by which what a limit refuses is named.
+        self.dimensions: tuple[str, ...] = ()
         #: If choices are kept: how tasks that were not launched yet came to their machines, and what
         #: was told of their jobs' choices separately.
         self.keeps_choices = False
@@ -182,14 +184,13 @@ class Projection:
         self._changes: list[ChangeNote] = []
         #: Tasks that run or wait at each machine: by its name, and `running` or `queued`.
         self.busy: Counter[tuple[str, str]] = Counter()
-        #: How often machines have changed, so that others know when to look again.
+        #: How often machines have changed in this life, so that others know when to look again.
         self.machine_version = 0
 
     def begin_life(self, machines: Iterable[Machine], life: int, at: int) -> None:
         """A new host numbers jobs and machines anew."""
         self.by_number = {}
         self.machines = list(machines)
-        self.machine_version += 1
         self._changes.append(LifeNote(at, life))
 
     def load(self, row: JobRow) -> None:
@@ -264,8 +265,9 @@ class Projection:
                 # Workers may be lost whose job is done.
                 if job in self.by_id:
                     self._move_all(self.by_id[job], indices, "pending", at)
-            case records.AbandonedRecord(at, job, indices):
+            case records.AbandonedRecord(at, job, indices, explanation=explanation):
                 self._move_all(self.by_id[job], indices, "abandoned", at)
+                self.explained[job] = explanation
             case records.CancelledRecord(at, number, indices):
                 self._move_all(self.by_number[number], indices, "cancelled", at)
             case records.ScaledRecord(at, number, job):
@@ -273,6 +275,11 @@ class Projection:
             case records.ResubmittedRecord(job=job, scheduler=scheduler):
                 self.by_id[job].scheduler = scheduler
                 self._change(self.by_id[job])
+            case records.ExplainedRecord(job=job) | records.RefusedRecord(job=job) if (
+                job not in self.by_id
+            ):
+                # A decision that took long may speak of jobs that were over before it was made.
+                pass
             case records.ExplainedRecord(job=job, explanation=explanation):
                 self._mentioned.add(self.by_id[job].seq)
                 self.explained[job] = explanation
@@ -280,9 +287,20 @@ class Projection:
                     self.told[job] = explanation
             case records.RefusedRecord(job=job):
                 self._mentioned.add(self.by_id[job].seq)
+                self._explain_limit(record)
             case records.MachineRecord(at, change):
                 self._mentioned.add(MACHINES_SEQ)
                 self._changes.append(self._change_machine(change, at))
+
+    def _explain_limit(self, record: records.RefusedRecord) -> None:
+        """Schedulers find a way round other refusals, or explain why there is none; the limit that a
+        job is beyond is told by its refusal alone."""
+        for why, detail, amount in zip(record.whys, record.details, record.amounts, strict=True):
+            if why in LIMITS:
+                dimension = self.dimensions[detail] if 0 <= detail < len(self.dimensions) else ""
+                refusal = Refusal(Why(why), dimension=dimension, lacking=amount)
+                self.explained[record.job] = Explanation(refused=refusal, remedy=refusal.remedy())
+                return
 
     def _keep_choice(self, record: ChoiceRecord) -> None:
         if self.keeps_choices:
@@ -341,7 +359,7 @@ class Projection:
         if task.state in _AT_MACHINES:
             self.busy[task.machine, task.state] -= 1
         task.state = state
-        task.machine = machine or (task.machine if state in ("running", *OVER) else "")
+        task.machine = machine or (task.machine if state in OVER else "")
         if state in _AT_MACHINES:
             self.busy[task.machine, state] += 1
         task.ended = at if state in OVER else None

@@ -35,7 +35,7 @@ class SimulatedRunner(ProcesslessRunner[DueCall | None]):
     def launch(self, number: int, job: Job, index: int, machine: Machine) -> None:
         group = job.group_at(index)
         self._running[number] = None
-        if group.estimate is not None and not group.endless:
+        if group.estimate is not None:
             self._running[number] = self._later(
                 group.estimate / 1e6, lambda: self._end(number, TryResult(0))
             )

@@ -12,7 +12,6 @@ which they are restored; so does a change of the fleet.
 from __future__ import annotations
 
 import heapq
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -516,7 +515,7 @@ class LocalWorld:
     def act(self, seconds: float | None = None) -> bool:
         """Starts and stops processes as the written turns say, for so long at most. Returns whether
         there is more to do."""
-        end = None if seconds is None else time.monotonic() + seconds
+        end = None if seconds is None else self._clock() + int(seconds * 1_000_000)
         while self._stops or self._launches:
             if self._stops:
                 self._processes.stop(self._stops.popleft())
@@ -524,7 +523,7 @@ class LocalWorld:
                 number = next(iter(self._launches))
                 planned = self._launches.pop(number)
                 self._processes.launch(number, planned.job, planned.index, planned.machine)
-            if end is not None and time.monotonic() >= end:
+            if end is not None and self._clock() >= end:
                 break
         return bool(self._stops or self._launches)
 

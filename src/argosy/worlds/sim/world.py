@@ -14,7 +14,7 @@ import numpy as np
 
 from argosy.engines.api import Engine
 from argosy.host import RuntimeEvent
-from argosy.host.host import Host
+from argosy.host.host import UNTOLD, Host
 from argosy.host.journal import Journal
 from argosy.host.setup import HostSetup
 from argosy.model.scenario import Scenario
@@ -63,16 +63,18 @@ class SimulatedWorld:
         self._posted = 0
         self._look_at = FOREVER
         self._watcher: Callable[[int], int] | None = None
+        self._progress: Callable[[float], None] | None = None
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
         host, runtime = self.host, self.runtime
+        self._progress = progress
         host.start()
         self.faults.schedule()
         self._schedule_next_job()
         horizon = FOREVER if self.scenario.horizon is None else self.scenario.horizon
         limit = min(horizon, self._look_at)
         while not (host.ends_when_idle and runtime.open_tasks == 0):
-            item = host.run_until(limit)
+            item = host.run_until(limit, self._submit_next)
             if item is None:
                 if limit == horizon or not runtime.has_events:
                     break
@@ -82,13 +84,8 @@ class SimulatedWorld:
                 assert self._watcher is not None
                 limit = min(horizon, self._watcher(limit))
                 continue
-            kind, now, _, token = item
-            if kind == _SUBMIT:
-                self._submit_next()
-                if progress is not None:
-                    progress(self._share_done(now))
-            else:
-                self._strike(self._faults.pop(token), now)
+            _, now, _, token = item
+            self._strike(self._faults.pop(token), now)
         if self.scenario.horizon is not None and runtime.open_tasks:
             runtime.advance(self.scenario.horizon)
 
@@ -131,21 +128,27 @@ class SimulatedWorld:
         self.runtime.set_times(number, running_times(made))
 
     def _schedule_next_job(self) -> None:
-        self._next_job = next(self._jobs, None)
-        self.host.ends_when_idle = self._next_job is None
-        if self._next_job is not None:
-            self.runtime.push(self._next_job.submit, _SUBMIT, 0, 0)
+        self._next_job = made = next(self._jobs, None)
+        if made is None:
+            self.host.ends_when_idle = True
+        else:
+            self.runtime.push(made.submit, _SUBMIT, 0, 0)
 
-    def _submit_next(self) -> None:
+    def _submit_next(self, now: int) -> None:
         made = self._next_job
         assert made is not None
-        self.host.submit(made.job, self._entered)
+        durations = made.truth[0].durations
+        is_told = len(made.truth) == 1 and len(durations) == 1
+        self.host.submit(made.job, self._entered, durations[0] if is_told else UNTOLD)
+        if self._progress is not None:
+            self._progress(self._share_done(now))
 
     def _entered(self, number: int) -> None:
         """The next job has this number; its scheduler has not heard of it yet."""
         made = self._next_job
         assert made is not None
-        self.tell_times(number, made)
+        if len(made.truth) > 1 or len(made.truth[0].durations) > 1:
+            self.tell_times(number, made)
         if made.job.groups[0].activities:
             activities = np.array(made.job.activities, np.int64)
             durations = np.array(made.truth[0].phases, np.int64)
