@@ -19,6 +19,7 @@ import msgspec
 
 from argosy.campaign.campaign import Campaign, CampaignResult, merged
 from argosy.campaign.draw import ScenarioSource
+from argosy.campaign.worlds import find_world
 from argosy.engines.registry import ENGINES
 from argosy.report import campaigns
 
@@ -53,7 +54,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--world", default="simulated")
     options = parser.parse_args()
-    source = ScenarioSource(options.seed, ENGINES)
+    source = ScenarioSource(options.seed, ENGINES, without=find_world(options.world).lacks)
     chunks = kept_chunks(options.keep, options.seed)
     began, before = time.monotonic(), sum(chunk.runs for chunk in chunks)
     done = before

@@ -161,6 +161,7 @@ def present(document) -> set[str]:
         ("stealing", "steal"),
         ("queue-limits", "limit"),
         ("drains", "machine-drain"),
+        ("resizes", "machine-resize"),
         ("partitions", "partition"),
         ("latency", "latency"),
         ("precedence", "precedence"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from ortools.graph.python import min_cost_flow
 
-from argosy.solvers.flow import FlowProblem
+from argosy.model.budgets import WorkBudget
+from argosy.solvers.flow import FlowNetwork, FlowProblem, Status
+from argosy.solvers.flow.checker import faults
 
 
 def peer(problem: FlowProblem) -> int | None:
@@ -18,3 +20,16 @@ def peer(problem: FlowProblem) -> int | None:
     if solver.solve() != solver.OPTIMAL:
         return None
     return int(solver.optimal_cost())
+
+
+def require_slices(problem: FlowProblem, scans: int) -> None:
+    """Stopped after so many scans each time, the solver goes on where it was and finds the optimum."""
+    network, slices = FlowNetwork.of(problem), 0
+    solution = network.solve(warm=False, budget=WorkBudget(scans))
+    while solution.status is Status.STOPPED:
+        slices += 1
+        assert slices < 200
+        solution = network.solve(budget=WorkBudget(scans))
+    assert slices > 0
+    assert solution.cost == peer(problem)
+    assert faults(problem, network.flows(), network.prices()) == []

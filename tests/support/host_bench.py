@@ -21,7 +21,7 @@ from argosy.host.setup import HostSetup
 from argosy.model.events import Event
 from argosy.model.explanations import Why
 from argosy.model.jobs import Job, index_of, job_of
-from argosy.model.scenario import Takes
+from argosy.model.scenario import SchedulerLimits, Takes
 from argosy.model.tasks import indices_of
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.records.journal_file import JournalFile
@@ -61,6 +61,7 @@ class Bench:
         *,
         is_resumed: bool = False,
         takes: Takes | None = None,
+        limits: SchedulerLimits | None = None,
         replicas: int = 1,
     ) -> None:
         self.heard: list[tuple[int, str, Event]] = []
@@ -70,9 +71,10 @@ class Bench:
             self.engines = {"scripted": type("Scripted", (Scripted,), parts)}
         name = engine if isinstance(engine, str) else "scripted"
         setup = HostSetup.of(scenario(name, [], replicas=replicas))
-        if takes is not None:
-            fleet = tuple(structs.replace(entry, takes=takes) for entry in setup.fleet)
-            setup = structs.replace(setup, fleet=fleet)
+        given = {"takes": takes, "limits": limits}
+        changes = {name: value for name, value in given.items() if value is not None}
+        fleet = tuple(structs.replace(entry, **changes) for entry in setup.fleet)
+        setup = structs.replace(setup, fleet=fleet)
         self.machines, self.stream = RecordingMachines(), io.BytesIO()
         self.journal = Journal(self.stream)
         self.host = Host(

@@ -22,6 +22,11 @@ class RecordedPodWorld:
         #: Jobs with their machines; and the numbers of tries.
         self.placed: dict[str, tuple[Job, str]] = {}
         self.tries: dict[int, str] = {}
+        #: Who adopted jobs, what was cancelled, how tries ended, and what waits in queues.
+        self.adopted: list[tuple[str, str]] = []
+        self.cancelled: list[tuple[str, Sequence[int] | None]] = []
+        self.finished: list[tuple[int, int, str]] = []
+        self.queues: dict[str, list[tuple[str, int]]] = {}
         self._moving: set[int] = set()
         self._used: set[str] = set()
         self._last = 0
@@ -44,6 +49,7 @@ class RecordedPodWorld:
         for name, _ in instead_of:
             for number in [number for number, of in self.tries.items() if of == name]:
                 self.refuse_try(number, Why.STALE)
+        self.adopted += [(job.id, by) for job, _ in jobs]
         return [self._adopt(*job) for job in jobs]
 
     def _adopt(self, job: Job, machine: str) -> Refusal | None:
@@ -56,9 +62,13 @@ class RecordedPodWorld:
         return None
 
     def cancel(self, name: str, indices: Sequence[int] | None = None) -> int:
+        self.cancelled.append((name, indices))
         self.waiting.pop(name, None)
         self.placed.pop(name, None)
         return 1
+
+    def is_over(self, name: str) -> bool:
+        return name not in self.waiting and name not in self.placed
 
     def settle(self) -> None:
         """Decisions are the test's."""
@@ -67,6 +77,7 @@ class RecordedPodWorld:
         return 0 if name in self._used else None
 
     def finish(self, number: int, status: int, reason: str) -> None:
+        self.finished.append((number, status, reason))
         self._forget(number)
 
     def gone(self, number: int) -> None:
@@ -126,7 +137,7 @@ class RecordedPodWorld:
         )
 
     def queued(self) -> dict[str, list[tuple[str, int]]]:
-        return {}
+        return self.queues
 
     # What the test decides.
 

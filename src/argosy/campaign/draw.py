@@ -26,6 +26,7 @@ HORIZON: Final = "12min"
 SHORT_HORIZONS: Final = ("1s", "30s", "90s")
 #: For schedulers that try again without a pause, which may make millions of attempts in that time.
 TIRELESS_HORIZON: Final = SHORT_HORIZONS[-1]
+TIRELESS_SETTINGS: Final = {"retry": time_text(0), "retry_after": time_text(1_000)}
 
 
 class DrawnScenario(msgspec.Struct, frozen=True):
@@ -92,4 +93,8 @@ class ScenarioSource:
 
 
 def _is_tireless(fleet: Sequence[Mapping[str, Any]]) -> bool:
-    return any(entry.get("settings", {}).get("retry") == time_text(0) for entry in fleet)
+    return any(
+        entry.get("settings", {}).get(name) == pause
+        for entry in fleet
+        for name, pause in TIRELESS_SETTINGS.items()
+    )

@@ -20,6 +20,8 @@ CHECKS: Final = {
     "task-steps": "a task made a step that is impossible where it was",
     "running-time": "a task did not run as long as the scenario says",
     "submissions": "a job was not submitted as the scenario says",
+    "restored": "a server that started again did not go on with what the one before had written",
+    "processes": "a task runs without a process, or a process without its task",
     "miscounted": "the world counts its tasks otherwise than the journal",
     "unexplained": "a task waits, or was given up, and nothing says why",
     "forgotten": "a task waits although an idle machine could run it",

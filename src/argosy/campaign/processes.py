@@ -27,9 +27,11 @@ from argosy.model.errors import ArgosyError
 from argosy.scenarios.toml_text import to_toml
 
 _HASH_SEEDS: Final = ("1", "2")
-#: By how much a process may outlast its CPU time, on a busy computer, before it is ended.
+#: By how much a process may outlast its CPU time, on a busy computer, before it is ended if it computes
+#: less than `_LEAST_WORK` seconds all that time.
 _WALL_FACTOR: Final = 20
 _START_SECONDS: Final = 60.0
+_LEAST_WORK: Final = 0.1
 #: The environment belongs to all threads.
 _ENVIRONMENT: Final = threading.Lock()
 
@@ -53,7 +55,7 @@ class TrialAnswer(msgspec.Struct, frozen=True):
 def _serve(connection: Connection, stacks: str) -> None:
     """The loop of a worker process."""
     from argosy.campaign.trial import run_trial
-    from argosy.campaign.worlds import WORLDS
+    from argosy.campaign.worlds import find_world
 
     with open(stacks, "w") as hung, tempfile.TemporaryDirectory() as folder:
         # When the time is up: say where, then die of the signal.
@@ -67,7 +69,7 @@ def _serve(connection: Connection, stacks: str) -> None:
             file.write_text(request.text, "utf-8")
             signal.setitimer(signal.ITIMER_PROF, request.seconds)
             try:
-                result = run_trial(file, WORLDS[request.world], is_judged=request.is_judged)
+                result = run_trial(file, find_world(request.world), is_judged=request.is_judged)
                 answer = TrialAnswer(result.findings, result.digest)
             except ArgosyError as error:
                 error.file = None
@@ -105,12 +107,22 @@ class TrialProcess:
         connection.send_bytes(msgspec.json.encode(request))
         patience = request.seconds * _WALL_FACTOR + _START_SECONDS
         try:
-            if not connection.poll(patience):
+            if not self._answers(connection, patience):
                 self._kill()
                 return _failed("time-limit", "", f"it neither ended nor computed in {patience:g} s")
             return msgspec.json.decode(connection.recv_bytes(), type=TrialAnswer)
         except (EOFError, OSError):
             return self._died(request.seconds)
+
+    def _answers(self, connection: Connection, patience: float) -> bool:
+        """Waits while the process computes, however slowly: its own limit is of CPU time."""
+        before = cpu_seconds(self._process.pid)
+        while not connection.poll(patience):
+            spent = cpu_seconds(self._process.pid)
+            if before is None or spent is None or spent - before < _LEAST_WORK:
+                return False
+            before = spent
+        return True
 
     def close(self) -> None:
         """Ends the process, for whoever waits for it in another thread as well."""
@@ -158,6 +170,17 @@ class TrialProcess:
             connection.close()
         with suppress(OSError):
             os.unlink(self._stacks)
+
+
+def cpu_seconds(process: int) -> float | None:
+    """What a process has computed so far; None where the system does not tell, or it is gone."""
+    try:
+        told = Path(f"/proc/{process}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    # After the name, which may contain anything: the state, ten numbers, and ticks as user and system.
+    user, system = told.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _failed(check: str, kind: str, detail: str) -> TrialAnswer:

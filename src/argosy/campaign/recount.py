@@ -4,6 +4,9 @@ Slow and plain on purpose: it shares no code with the cell, the host's board or 
 so that it can judge them. It knows the scenario (machines, jobs) and reads the journal; it never sees
 the world that wrote it.
 
+A server that goes on with a cluster after another writes a journal of its own: it numbers machines and
+jobs anew, and restores the jobs that are not over. Such journals are read one after the other.
+
 One input may have several records, whose order among themselves says little: a queued task may start
 before the record of the task that made room for it. So rules are asked when all that follows from an
 input has been read (`settled`).
@@ -21,8 +24,10 @@ import msgspec
 from argosy.campaign.findings import Finding
 from argosy.engines.api import Engine
 from argosy.host import records
+from argosy.host.setup import HostSetup
 from argosy.model.explanations import Explanation, Why
 from argosy.model.jobs import Job, TaskGroup, index_of, job_of, task_name, task_number
+from argosy.model.machines import MACHINE_GROUP, Machine
 from argosy.model.scenario import FleetEntry, Scenario
 from argosy.model.transactions import (
     AddMachine,
@@ -49,6 +54,9 @@ class Where(Enum):
     CANCELLED = "cancelled"
 
 
+OVER: Final = (Where.FINISHED, Where.ABANDONED, Where.FAILED, Where.CANCELLED)
+
+
 class CountedTask(msgspec.Struct):
     where: Where = Where.PENDING
     machine: int = NOWHERE
@@ -72,6 +80,9 @@ class CountedMachine(msgspec.Struct):
     name: str
     capacity: dict[str, int]
     attributes: dict[str, str]
+    #: Sets of node groups that it is in, and attributes that a world has given it besides.
+    joins: dict[str, tuple[str, ...]] = {}
+    marks: set[str] = msgspec.field(default_factory=set)
     is_up: bool = True
     #: Since when; none if it is not draining.
     draining_since: int | None = None
@@ -79,6 +90,26 @@ class CountedMachine(msgspec.Struct):
     held: set[int] = msgspec.field(default_factory=set)
     #: When this last changed.
     changed_at: int = 0
+
+    @staticmethod
+    def of(machine: Machine) -> CountedMachine:
+        capacity = dict(machine.capacity.items())
+        return CountedMachine(machine.name, capacity, machine.attributes, machine.joins)
+
+    def attribute(self, key: str) -> str | None:
+        return "true" if key in self.marks else self.attributes.get(key)
+
+    def is_in(self, group: str, sets: Iterable[str]) -> bool:
+        mine = (self.name,) if group == MACHINE_GROUP else self.joins.get(group, ())
+        return not set(mine).isdisjoint(sets)
+
+
+class LeftJob(msgspec.Struct, frozen=True):
+    """A job as one journal leaves it to the next."""
+
+    job: Job
+    truth: SimulatedJob | None
+    tasks: list[CountedTask]
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -92,8 +123,6 @@ class Start(msgspec.Struct, frozen=True):
     is_claim: bool
     #: It ran elsewhere until now.
     is_move: bool
-    #: It is the first time.
-    is_first: bool
 
 
 class CampaignRule:
@@ -110,18 +139,22 @@ class CampaignRule:
 
 
 class Recount:
-    """`is_exact`: tasks run just as long as the scenario says."""
+    """`is_exact`: tasks run just as long as the scenario says. `is_overruled`: jobs come from another
+    system, at any time and under any name."""
 
     def __init__(
-        self, scenario: Scenario, engines: Mapping[str, type[Engine]], *, is_exact: bool = True
+        self,
+        scenario: Scenario,
+        engines: Mapping[str, type[Engine]],
+        *,
+        is_exact: bool = True,
+        is_overruled: bool = False,
     ) -> None:
         self.scenario = scenario
         self.is_exact = is_exact
+        self._is_overruled = is_overruled
         self.findings: dict[str, Finding] = {}
-        self.machines = [
-            CountedMachine(machine.name, dict(machine.capacity.items()), machine.attributes)
-            for machine in scenario.cell.machines
-        ]
+        self.machines = list(map(CountedMachine.of, scenario.cell.machines))
         self.entries: dict[str, FleetEntry] = {
             name: entry for entry in scenario.fleet for name in entry.scheduler_names()
         }
@@ -129,6 +162,8 @@ class Recount:
         self.is_alive = dict.fromkeys(self.entries, True)
         #: When the last of its schedulers crashed or came back.
         self.fleet_changed_at = 0
+        #: Ids of all jobs that were ever submitted.
+        self.submitted: set[str] = set()
         #: By job number, as submitted.
         self.jobs: list[Job] = []
         self.truths: list[SimulatedJob | None] = []
@@ -137,8 +172,13 @@ class Recount:
         self.holdings: defaultdict[str, set[int]] = defaultdict(set)
         self._numbers: dict[str, int] = {}
         self._by_id = {made.id: made for made in scenario.jobs}
-        self._ever_started: set[int] = set()
         self._starts: list[Start] = []
+        self._journals = 0
+        #: Jobs of the journal before, by id, that are not restored yet; and all of its machines.
+        self._left: dict[str, LeftJob] = {}
+        self._former: list[CountedMachine] = []
+        #: Tasks of jobs that were over when a later journal began.
+        self._past: list[CountedTask] = []
         self._group_of: dict[int, list[tuple[int, TaskGroup]]] = {}
 
     def complain(self, check: str, kind: str, detail: str) -> None:
@@ -172,16 +212,110 @@ class Recount:
                 task = task_number(number, index)
                 yield task, self.tasks[task]
 
+    def tasks_of_all_lives(self) -> Iterable[CountedTask]:
+        """As `own_tasks`, with those of jobs that later journals do not mention."""
+        yield from self._past
+        for _, held in self.own_tasks():
+            yield held
+
     def read(self, journal: Iterable[records.JournalRecord], rules: Iterable[CampaignRule]) -> None:
         rules, at = list(rules), 0
         for record in journal:
             if isinstance(record, records.Header):
+                if self._journals:
+                    self._go_on(record.setup)
+                self._journals += 1
                 continue
             if record.is_input:
                 self._settle(at, rules)
+                if not isinstance(record, records.RestoredRecord):
+                    self._miss_left()
             at = record.at
             self._read(record)
+        self._miss_left()
         self._settle(at, rules)
+
+    def _go_on(self, setup: HostSetup) -> None:
+        """The next server: nothing is known of its jobs until they are restored."""
+        for number, job in enumerate(self.jobs):
+            tasks = [self.tasks[task_number(number, index)] for index in range(job.tasks)]
+            if all(held.where in OVER for held in tasks):
+                self._past += tasks
+            else:
+                self._left[job.id] = LeftJob(job, self.truths[number], tasks)
+        self._former = self.machines
+        left = {machine.name: machine for machine in self.machines if machine.is_up}
+        self.machines = [
+            self._machine_again(machine, left, setup) for machine in setup.cell.machines
+        ]
+        for name in left:
+            self.complain("restored", "machine missing", f"{name} was there, and is not restored")
+        self.is_alive = dict.fromkeys(self.entries, True)
+        self.fleet_changed_at = setup.began
+        self.jobs, self.truths, self.tasks = [], [], {}
+        self.holdings.clear()
+        self._numbers.clear()
+        self._group_of.clear()
+
+    def _machine_again(
+        self, machine: Machine, left: dict[str, CountedMachine], setup: HostSetup
+    ) -> CountedMachine:
+        """One of those that are `left`, under its new number."""
+        said = CountedMachine.of(machine)
+        before = left.pop(machine.name, None)
+        if before is None or (before.capacity, before.attributes) != (
+            said.capacity,
+            said.attributes,
+        ):
+            told = f"{machine.name} is restored as {machine}, and was left as {before}"
+            self.complain("restored", "machine", told)
+        since = None if before is None else before.draining_since
+        return msgspec.structs.replace(said, draining_since=since, changed_at=setup.began)
+
+    def _miss_left(self) -> None:
+        for name in self._left:
+            self.complain("restored", "missing", f"{name} was not over, and is not restored")
+        self._left.clear()
+
+    def _restore(self, record: records.RestoredRecord) -> None:
+        number, job, state, at = record.number, record.job, record.state, record.at
+        left = self._left.pop(job.id, None)
+        if left is None or number != len(self.jobs) or job != left.job:
+            told = f"{job.id} is restored as number {number}, which was not left so: {record}"
+            self.complain("restored", "job", told)
+            left = LeftJob(job, None, [CountedTask() for _ in range(job.tasks)])
+        self._numbers[job.id] = number
+        self.jobs.append(job)
+        self.truths.append(left.truth)
+        places = dict(zip(state.running, state.machines, strict=True))
+        for index, before in enumerate(left.tasks):
+            where = Where(state.of(index))
+            machine = places.get(index, NOWHERE)
+            self._check_restored(job.id, index, before, where, machine)
+            task = task_number(number, index)
+            self.tasks[task] = CountedTask(where=where, since=at, machine=machine)
+            if where is Where.RUNNING:
+                # A task that goes on has been running all the time.
+                since, began = before.since, before.began
+                held = self.tasks[task]
+                held.since, held.began, held.scheduler = since, began, record.scheduler
+                self.machines[machine].held.add(task)
+                self.holdings[record.scheduler].add(task)
+            elif where is Where.ABANDONED:
+                self.tasks[task].is_explained = before.is_explained
+
+    def _check_restored(
+        self, name: str, index: int, before: CountedTask, where: Where, machine: int
+    ) -> None:
+        """What was over stays over; what ran goes on where it was, or waits again."""
+        told = f"{task_name(name, index)} was {before.where.value} and is restored as {where.value}"
+        may_be = (before.where,) if before.where in OVER else (Where.PENDING, before.where)
+        if where not in may_be or where is Where.QUEUED:
+            self.complain("restored", f"{before.where.value} as {where.value}", told)
+        elif where is Where.RUNNING:
+            there, now = self._former[before.machine].name, self.machines[machine].name
+            if there != now:
+                self.complain("restored", "elsewhere", f"{told}, on {now} instead of {there}")
 
     def finish(self, at: int, rules: Iterable[CampaignRule]) -> None:
         """The run has ended, after its last record perhaps."""
@@ -197,6 +331,8 @@ class Recount:
         match record:
             case records.SubmittedRecord():
                 self._submit(record)
+            case records.RestoredRecord():
+                self._restore(record)
             case records.PlacedRecord(at, job, indices, machines, scheduler):
                 for task, machine in zip(self._tasks(job, indices), machines, strict=True):
                     self._place(task, machine, scheduler, at)
@@ -236,6 +372,10 @@ class Recount:
                     self._task(task).is_explained |= bool(why)
             case records.MachineRecord(at, change):
                 self._change(change, at)
+            case records.MarkedRecord(_, attribute, group, sets, is_given):
+                for marked in self.machines:
+                    if marked.is_in(group, sets):
+                        (marked.marks.add if is_given else marked.marks.discard)(attribute)
             case records.CrashedRecord(at, scheduler):
                 self._crash(scheduler, at)
             case records.RestartedRecord(at, scheduler):
@@ -256,14 +396,19 @@ class Recount:
     def _submit(self, record: records.SubmittedRecord) -> None:
         number, job = record.number, record.job
         made = self._by_id.get(job.id)
-        if number != len(self.jobs) or job.id in self._numbers or made is None:
+        is_known = self._is_overruled or made is not None
+        if number != len(self.jobs) or job.id in self.submitted or not is_known:
             self.complain("submissions", "unknown or again", f"{job.id} was submitted: {record}")
-        elif record.at != made.submit:
+        elif made is None:
+            pass
+        elif record.at < made.submit or (record.at > made.submit and self._journals < 2):
+            # Whoever gets no answer because a server is killed submits the job to the next one.
             told = f"{job.id} was submitted at {record.at} µs, not at {made.submit} µs"
             self.complain("submissions", "time", told)
         elif bare(job) != bare(made.job):
             told = f"{job.id} was submitted as {job}, not as {made.job}"
             self.complain("submissions", "specification", told)
+        self.submitted.add(job.id)
         self._numbers[job.id] = number
         self.jobs.append(job)
         self.truths.append(made)
@@ -311,9 +456,9 @@ class Recount:
         there.held.add(task)
         there.changed_at = at
         self.holdings[scheduler].add(task)
-        is_first = task not in self._ever_started
-        self._ever_started.add(task)
-        self._starts.append(Start(task, machine, scheduler, at, is_claim, is_move, is_first))
+        if scheduler in self.entries:
+            # Otherwise it is a fact, and nobody's decision.
+            self._starts.append(Start(task, machine, scheduler, at, is_claim, is_move))
 
     def _end(self, task: int, at: int) -> None:
         held, wanted = self._task(task), self.running_time(task)
@@ -371,10 +516,7 @@ class Recount:
 
     def _change(self, change: MachineChange, at: int) -> None:
         if isinstance(change, AddMachine):
-            made = change.machine
-            self.machines.append(
-                CountedMachine(made.name, dict(made.capacity.items()), made.attributes)
-            )
+            self.machines.append(CountedMachine.of(change.machine))
             return
         machine = self.machines[change.machine]
         machine.changed_at = at
@@ -390,8 +532,8 @@ class Recount:
                 machine.is_up = True
             case ResizeMachine(capacity=capacity):
                 machine.capacity = dict(capacity.items())
-            case RelabelMachine(attributes=attributes):
-                machine.attributes = attributes
+            case RelabelMachine(attributes=attributes, joins=joins):
+                machine.attributes, machine.joins = attributes, joins
 
     def _crash(self, scheduler: str, at: int) -> None:
         """Tasks that wait for its probes are pending again."""

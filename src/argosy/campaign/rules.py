@@ -9,7 +9,7 @@ from argosy.campaign.recount import CampaignRule, CountedMachine, Recount, Start
 from argosy.engines.api import Engine, supports_constraint, supports_some_constraints
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.meaning import Container, Meaning
-from argosy.model.constraints.parts import container_tags, of_job
+from argosy.model.constraints.parts import container_tag, container_tags, of_job
 from argosy.model.jobs import index_of, job_of, task_number
 from argosy.model.units import format_amount, format_duration
 
@@ -47,7 +47,7 @@ class RequirementsAreMet(CampaignRule):
         for start in starts:
             machine = self.recount.machines[start.machine]
             for key, value in self.recount.group(start.task).requires.items():
-                if machine.attributes.get(key) != value:
+                if machine.attribute(key) != value:
                     self._complain(start, machine, key, value)
 
     def _complain(self, start: Start, machine: CountedMachine, key: str, value: str) -> None:
@@ -58,7 +58,7 @@ class RequirementsAreMet(CampaignRule):
             how = "claimed"
         else:
             how = "queued" if start.machine in task.queued_at else "stolen"
-        has = machine.attributes.get(key, "none")
+        has = machine.attribute(key) or "none"
         told = (
             f"{self.recount.name(start.task)} requires {key} = {value} and runs on {machine.name},"
             f" which has {has}, at {format_duration(start.at)}; it was {how}"
@@ -71,7 +71,7 @@ class GangsStartTogether(CampaignRule):
 
     def __init__(self, recount: Recount) -> None:
         super().__init__(recount)
-        self._seen: set[int] = set()
+        self._seen: set[str] = set()
 
     def settled(self, at: int, starts: list[Start]) -> None:
         by_job: defaultdict[int, list[Start]] = defaultdict(list)
@@ -79,10 +79,10 @@ class GangsStartTogether(CampaignRule):
             if self.recount.jobs[job_of(start.task)].gang:
                 by_job[job_of(start.task)].append(start)
         for number, together in by_job.items():
-            if number in self._seen:
-                continue
-            self._seen.add(number)
             job, engine = self.recount.jobs[number], self.recount.engines[together[0].scheduler]
+            if job.id in self._seen:
+                continue
+            self._seen.add(job.id)
             placed = {index_of(start.task) for start in together}
             if engine.capabilities.gang and not placed.issuperset(range(job.tasks)):
                 told = (
@@ -219,14 +219,17 @@ class HardConstraintsAreKept(CampaignRule):
     def _extent(self, constraint: Constraint, tasks: list[int]) -> float:
         containers = [
             Container(
-                frozenset(
-                    container_tags(self.recount.jobs[job_of(task)], self.recount.group(task))
-                ),
+                self._tags(task),
                 self.recount.machines[self.recount.tasks[task].machine].name,
             )
             for task in tasks
         ]
         return self._meaning.judge([constraint], containers).total
+
+    def _tags(self, task: int) -> frozenset[str]:
+        job = self.recount.jobs[job_of(task)]
+        shared = container_tags(job, self.recount.group(task))
+        return frozenset({*shared, container_tag(job.id, index_of(task))})
 
 
 RULES: Final[tuple[type[CampaignRule], ...]] = (

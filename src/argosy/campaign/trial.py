@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from argosy.campaign.findings import Finding
-from argosy.campaign.recount import Recount, Where
+from argosy.campaign.pod_rules import PodJudge
+from argosy.campaign.recordings import WorldRecording
+from argosy.campaign.recount import CampaignRule, Recount, Where
 from argosy.campaign.rules import RULES
 from argosy.campaign.waiting import RULES_AT_THE_END
-from argosy.campaign.worlds import CampaignWorld, WorldRecording
+from argosy.campaign.worlds import CampaignWorld
 from argosy.engines.api import Engine
 from argosy.engines.faults import locate
 from argosy.engines.registry import find_engines
@@ -45,13 +47,14 @@ def run_trial(file: Path, world: CampaignWorld, *, is_judged: bool = True) -> Tr
     engines = find_engines(scenario.engine_names())
     if (lack := missing(scenario, engines)) is not None:
         raise lack
+    world.check(scenario)
     try:
         recording = world.run(scenario, engines)
     except Exception as error:
         if isinstance(error.__cause__, SettingError):
             raise error.__cause__ from None
         return TrialResult([failure(error)])
-    digest = hashlib.blake2b(recording.journal, digest_size=16).hexdigest()
+    digest = hashlib.blake2b(b"".join(recording.all_journals), digest_size=16).hexdigest()
     if not is_judged:
         return TrialResult([], digest)
     return TrialResult(judge(scenario, engines, recording, is_exact=world.is_exact), digest)
@@ -64,23 +67,47 @@ def judge(
     *,
     is_exact: bool = True,
 ) -> list[Finding]:
-    """What is wrong with a run, from its scenario and its journal."""
-    journal = JournalFile(recording.journal)
-    recount = Recount(scenario, engines, is_exact=is_exact)
-    rules = [rule(recount) for rule in RULES]
-    recount.read(journal.records(), rules)
+    """What is wrong with a run, from its scenario and its journals."""
+    findings: dict[str, Finding] = {}
+    for disk in recording.lost:
+        recount, _ = _recounted(scenario, engines, disk, is_exact=is_exact)
+        findings = recount.findings | findings
+    recount, rules = _recounted(scenario, engines, recording.journals, is_exact=is_exact)
     last = [rule(recount) for rule in RULES_AT_THE_END]
     recount.finish(recording.ended_at, (*rules, *last))
     _compare_counts(recount, recording.counts)
-    findings = list(recount.findings.values())
-    return findings + _replayed(journal, engines)
+    if recording.pods is not None:
+        PodJudge(recording.pods, recount, recording.ended_at).judge()
+    _compare_processes(recount, recording.processes)
+    findings = recount.findings | findings
+    return [*findings.values(), *_replayed(recording.all_journals, engines)]
+
+
+def _recounted(
+    scenario: Scenario,
+    engines: Mapping[str, type[Engine]],
+    journals: Iterable[bytes],
+    *,
+    is_exact: bool,
+) -> tuple[Recount, list[CampaignRule]]:
+    """What the journals of one cluster tell. Where another system says which machines and jobs there
+    are, the first of them says it."""
+    files = [JournalFile(journal) for journal in journals]
+    setup = files[0].header().setup
+    if setup.is_overruled:
+        scenario = msgspec.structs.replace(scenario, cell=setup.cell, fleet=setup.fleet, jobs=())
+    recount = Recount(scenario, engines, is_exact=is_exact, is_overruled=setup.is_overruled)
+    rules = [rule(recount) for rule in RULES]
+    for file in files:
+        recount.read(file.records(), rules)
+    return recount, rules
 
 
 def _compare_counts(recount: Recount, counts: Mapping[Where, int] | None) -> None:
     if counts is None:
         return
     found = dict.fromkeys(Where, 0)
-    for _, held in recount.own_tasks():
+    for held in recount.tasks_of_all_lives():
         found[held.where] += 1
     for where, count in counts.items():
         if found[where] != count:
@@ -88,9 +115,25 @@ def _compare_counts(recount: Recount, counts: Mapping[Where, int] | None) -> Non
             recount.complain("miscounted", where.value, told)
 
 
-def _replayed(journal: JournalFile, engines: Mapping[str, type[Engine]]) -> list[Finding]:
+def _compare_processes(recount: Recount, processes: Mapping[str, str] | None) -> None:
+    if processes is None:
+        return
+    tasks = {
+        recount.name(task): recount.machines[held.machine].name
+        for task, held in recount.tasks.items()
+        if held.where is Where.RUNNING
+    }
+    for name in sorted(tasks.keys() | processes.keys()):
+        if tasks.get(name) != processes.get(name):
+            there, really = (where.get(name, "no machine") for where in (tasks, processes))
+            told = f"{name} runs on {there} by the journal, and on {really} by its process"
+            recount.complain("processes", "", told)
+
+
+def _replayed(journals: Iterable[bytes], engines: Mapping[str, type[Engine]]) -> list[Finding]:
     try:
-        Replay(journal, engines).run()
+        for journal in journals:
+            Replay(JournalFile(journal), engines).run()
     except ReplayDiverged as error:
         return [Finding("replay", "diverged", str(error))]
     except Exception as error:

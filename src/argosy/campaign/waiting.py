@@ -18,9 +18,8 @@ _SHARES: Final = ("begin", "end", "share", "long_share", "slots", "frameworks")
 
 class JobsAreSubmitted(CampaignRule):
     def ended(self, at: int) -> None:
-        submitted = {job.id for job in self.recount.jobs}
         for made in self.recount.scenario.jobs:
-            if made.submit < at and made.id not in submitted:
+            if made.submit < at and made.id not in self.recount.submitted:
                 told = f"{made.id} was due at {format_duration(made.submit)}"
                 self.recount.complain("submissions", "missing", told)
 
@@ -174,7 +173,7 @@ def fits(recount: Recount, task: int, machine: CountedMachine) -> bool:
     return all(
         amount <= machine.capacity.get(name, 0) for name, amount in recount.request(task).items()
     ) and all(
-        machine.attributes.get(key) == value for key, value in recount.group(task).requires.items()
+        machine.attribute(key) == value for key, value in recount.group(task).requires.items()
     )
 
 

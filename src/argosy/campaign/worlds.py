@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Final, Protocol
 
 import msgspec
 
+from argosy.campaign.local_runs import LocalRuns
+from argosy.campaign.recordings import WorldRecording
 from argosy.campaign.recount import Where
 from argosy.engines.api import Engine
 from argosy.host.journal import Journal
@@ -19,13 +22,6 @@ from argosy.model.errors import UnknownName
 from argosy.model.scenario import Scenario
 from argosy.testing.scripted_world import ScriptedWorld
 from argosy.worlds.sim import SimulatedWorld
-
-
-class WorldRecording(msgspec.Struct, frozen=True):
-    journal: bytes
-    ended_at: int
-    #: How many tasks are in each state, as the world counts them; none if it does not.
-    counts: dict[Where, int] | None = None
 
 
 class CampaignWorld(Protocol):
@@ -37,6 +33,13 @@ class CampaignWorld(Protocol):
     def repeats(self) -> bool:
         """Whether the same scenario gives the same journal again."""
 
+    @property
+    def lacks(self) -> frozenset[str]:
+        """Features of drawn scenarios that mean nothing here, or cannot be run."""
+
+    def check(self, scenario: Scenario) -> None:
+        """Raises a `ScenarioError` if the scenario cannot be run here."""
+
     def run(self, scenario: Scenario, engines: Mapping[str, type[Engine]]) -> WorldRecording: ...
 
 
@@ -46,6 +49,10 @@ class HostedWorld(msgspec.Struct, frozen=True):
     kind: type[SimulatedWorld] | type[ScriptedWorld]
     is_exact: bool
     repeats: bool = True
+    lacks: frozenset[str] = frozenset()
+
+    def check(self, scenario: Scenario) -> None:
+        """Every scenario can be run here."""
 
     def run(self, scenario: Scenario, engines: Mapping[str, type[Engine]]) -> WorldRecording:
         stream = io.BytesIO()
@@ -65,10 +72,23 @@ WORLDS: Final[dict[str, CampaignWorld]] = {
     "simulated": HostedWorld(SimulatedWorld, is_exact=True),
     #: Reports come late and twice, some are lost, and tries fail.
     "scripted": HostedWorld(ScriptedWorld, is_exact=False),
+    #: Servers are killed and start again.
+    "local": LocalRuns(),
+}
+
+
+#: Worlds that are made of the server, which is above this package and needs extras; found when they are
+#: asked for.
+SERVED_WORLDS: Final[dict[str, tuple[str, str]]] = {
+    "kubernetes": ("argosy.service.kubernetes.played.runs", "PodRuns"),
 }
 
 
 def find_world(name: str) -> CampaignWorld:
+    if name in SERVED_WORLDS:
+        module, kind = SERVED_WORLDS[name]
+        world: CampaignWorld = getattr(import_module(module), kind)()
+        return world
     if name not in WORLDS:
-        raise UnknownName("world", name, WORLDS)
+        raise UnknownName("world", name, [*WORLDS, *SERVED_WORLDS])
     return WORLDS[name]

@@ -64,7 +64,9 @@ DEFAULT_FOLDER: Final = Path("campaign")
     default="simulated",
     show_default=True,
     metavar="NAME",
-    help='"simulated", or "scripted", where tasks fail and reports of machines are late or lost.',
+    help='"simulated"; "scripted", where tasks fail and reports of machines are late or lost; "local", '
+    'the code of argosy up, whose servers are killed and start again; or "kubernetes", the code of '
+    "argosy kubernetes with an API server that is played.",
 )
 @click.option(
     "--time-limit",
@@ -117,6 +119,7 @@ def command(
         raise CommandError("both --engine and --fleet", expected="one of them")
 
     from argosy.campaign.campaign import Campaign
+    from argosy.campaign.worlds import find_world
     from argosy.report import campaigns
 
     if scenarios:
@@ -126,7 +129,8 @@ def command(
         total = len(scenarios)
     else:
         total = runs or DEFAULT_RUNS
-        source = _source(seed, engines, fleet, frozenset(without))
+        lacking = find_world(world).lacks
+        source = _source(seed, engines, fleet, frozenset(without) | lacking)
         chosen = (source.draw(number) for number in range(first, first + total))
     with (
         Campaign(world=world, seconds=seconds, workers=workers or os.cpu_count() or 1) as campaign,

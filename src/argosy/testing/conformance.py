@@ -39,7 +39,7 @@ from argosy.host.records import (
     StartedRecord,
 )
 from argosy.model.constraints.meaning import Container, Meaning
-from argosy.model.constraints.parts import container_tags, of_job
+from argosy.model.constraints.parts import of_job, tags_at
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.explanations import Explanation
 from argosy.model.jobs import index_of, job_of
@@ -395,9 +395,7 @@ def hard_constraints_are_kept(engine: type[Engine], run: Runs = SIMULATED) -> No
     tasks, machines, *_ = trial.world.host.runtime.running_columns()
     running = [
         Container(
-            frozenset(
-                container_tags(spec.jobs[job_of(task)].job, spec.jobs[job_of(task)].groups[0])
-            ),
+            tags_at(spec.jobs[job_of(task)].job, index_of(task)),
             spec.cell.machines[machine].name,
         )
         for task, machine in zip(tasks.tolist(), machines.tolist(), strict=True)

@@ -251,7 +251,7 @@ class ScriptedWorld:
 
     def _submit(self, made: SimulatedJob) -> None:
         self._submissions -= 1
-        number = self.host.submit(_with_retries(made.job))
+        number = self.host.submit(with_retries(made.job))
         self.tell_times(number, made)
 
     def tell_times(self, number: int, made: SimulatedJob) -> None:
@@ -259,7 +259,7 @@ class ScriptedWorld:
         self.machines.add(number, made)
 
 
-def _with_retries(job: Job) -> Job:
+def with_retries(job: Job) -> Job:
     """Failures are part of the script; giving up is not."""
     groups = tuple(structs.replace(group, retries=RETRIES) for group in job.groups)
     return structs.replace(job, groups=groups)
