@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from msgspec import structs
 
+from argosy.engines.families.flow.graph import Graph
 from argosy.model.errors import TraceError
+from argosy.model.jobs import task_number
 from argosy.model.random import Random
 from argosy.model.truth import group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
+from argosy.papers.claims import Claim
 from argosy.papers.experiment import ExperimentPoint, Findings, PointResult, digest
 from argosy.papers.firmament import FIRMAMENT, replays
 from argosy.papers.firmament.claims import claims
@@ -22,7 +25,16 @@ from argosy.papers.firmament.links import LINK, MACHINES, OBSERVED, SETTINGS, TA
 from argosy.papers.firmament.points import FIGURES, SCALES, plan, run_point
 from argosy.papers.firmament.traces import recorded
 from argosy.papers.firmament.transfers import Transfers
-from argosy.papers.firmament.workload import BEGIN, SLOT, Load, ReplayedWorkload, arriving, found
+from argosy.papers.firmament.workload import (
+    BEGIN,
+    READY,
+    SLOT,
+    Load,
+    ReplayedWorkload,
+    arriving,
+    drawn,
+    found,
+)
 from argosy.papers.firmament.world import MeasuredReplay, replay
 
 
@@ -82,7 +94,7 @@ def test_a_solver_that_is_not_stopped_misplaces_nothing() -> None:
 
 def test_without_results_there_is_nothing_to_claim() -> None:
     assert FIRMAMENT.claims(Findings([], {}), FIGURES) == []
-    assert len(FIRMAMENT.draw(Findings([], {}), FIGURES)) == len(FIGURES) - 1
+    assert len(FIRMAMENT.draw(Findings([], {}), FIGURES)) == len(FIGURES)
 
 
 def test_the_workload_keeps_the_cluster_as_full_as_it_is() -> None:
@@ -139,7 +151,7 @@ def test_transfers_share_the_links_of_their_receivers_and_of_their_senders() -> 
 def test_a_transfer_reads_its_blocks_from_other_machines() -> None:
     links = Transfers([100] * 3, [100] * 3, 100.0, Random(1))
     links.begin(7, 1, 250.0, 0)
-    senders, over = [links.under_way[7].sender], list[tuple[int, int]]()
+    senders, over = [links.under_way[0].sender], list[tuple[int, int]]()
     while not over:
         at = links.next_end()
         assert at is not None
@@ -149,6 +161,28 @@ def test_a_transfer_reads_its_blocks_from_other_machines() -> None:
     assert len(senders) == 3
     assert 1 not in senders
     assert at == pytest.approx(2.5 * MICROS_PER_SECOND, abs=3)
+
+
+def test_a_transfer_in_several_streams_is_over_with_the_last_of_its_blocks() -> None:
+    """A block of 100 and one of 50 begin at once."""
+    links = Transfers([100] * 3, [100] * 3, 100.0, Random(1), streams=2)
+    links.begin(7, 1, 150.0, 0)
+    for stream, sender in zip(links.under_way.values(), (0, 2), strict=True):
+        stream.sender = sender
+    first = links.next_end()
+    assert first == pytest.approx(MICROS_PER_SECOND, abs=3)
+    assert links.end_blocks(first) == []
+    last = links.next_end()
+    assert last == pytest.approx(1.5 * MICROS_PER_SECOND, abs=3)
+    assert links.end_blocks(last) == [(7, 1)]
+    assert links.received[1] == pytest.approx(150.0, abs=0.01)
+
+
+def test_of_several_replicas_the_one_with_most_bandwidth_left_is_read() -> None:
+    links = Transfers([100] * 3, [100, 100, 10], 1e9, Random(1), replicas=20)
+    for task in range(4):
+        links.begin(task, 1, 100.0, 0)
+    assert [stream.sender for stream in links.under_way.values()] == [0] * 4
 
 
 def test_traffic_that_nobody_reserved_is_avoided_if_it_is_measured() -> None:
@@ -212,6 +246,113 @@ def test_each_task_counts_as_placed_when_it_is_and_not_with_the_last_of_its_job(
     assert np.sort(done.latencies)[:4] == pytest.approx(0, abs=0.5)
     assert np.sort(done.latencies)[4:] == pytest.approx(3, abs=0.5)
     assert done.with_last == pytest.approx(3, abs=0.5)
+
+
+def placed_at_first(scheduler: str) -> dict[int, int]:
+    """Where each of the initial tasks is placed."""
+    engine, settings = replays.settings_of(point("15", scheduler=scheduler, threshold=0.14))
+    load = Load(machines=20, seconds=0.1)
+    first = replay(load, settings, engine).world.host.decisions.first()
+    early = first.times < READY * MICROS_PER_SECOND
+    return dict(zip(first.tasks[early].tolist(), first.machines[early].tolist(), strict=True))
+
+
+def test_all_schedulers_begin_with_the_same_placements() -> None:
+    mine = placed_at_first("firmament")
+    assert len(mine) == round(0.9 * 20 * 12)
+    for scheduler in ("race", "cost-scaling"):
+        assert placed_at_first(scheduler) == mine
+
+
+@pytest.mark.parametrize(("scheduler", "algorithm", "warm"), [
+    ("firmament", "auto", True), ("race", "race", True),
+    ("relaxation", "relaxation", False), ("cost-scaling", "cost-scaling", False),
+])  # fmt: skip
+def test_each_scheduler_uses_its_own_solver_from_before_the_first_arrival_on(
+    scheduler: str, algorithm: str, warm: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[tuple[bool, str, bool]] = []
+    solve = Graph.solve
+
+    def seen(graph: Graph) -> Any:
+        is_first = not any(graph.tasks["number"] == early_task)
+        used.append((is_first, str(graph.settings.algorithm), graph.settings.warm))
+        return solve(graph)
+
+    load = Load(machines=4, seconds=2.0, speed_up=50.0)
+    jobs = list(drawn(load).jobs)
+    early_task = task_number([job.id for job in jobs].index("early"), 0)
+    monkeypatch.setattr(Graph, "solve", seen)
+    engine, settings = replays.settings_of(point("16", scheduler=scheduler, utilisation=1.05))
+    replay(load, settings, engine, ReplayedWorkload(load=load, jobs=jobs))
+    at = used.index((False, algorithm, warm))
+    assert {each[1:] for each in used[:at]} == {("auto", True)}
+    assert {each[1:] for each in used[at:]} == {(algorithm, warm)}
+
+
+def test_a_solver_that_gave_up_is_not_faster_and_at_least_as_much_slower() -> None:
+    points = plan("smoke", ["8"])
+
+    def claimed(name: str, **gave_up: str) -> Claim:
+        made = {}
+        for each in points:
+            is_relaxed = each.parameters["algorithm"] == "relaxation"
+            is_high = float(each.parameters["utilisation"]) > 1
+            done = float(each.parameters["algorithm"] != gave_up["algorithm"])
+            seconds = 100.0 if is_relaxed and is_high else 1.0
+            made[digest(each)] = PointResult({"seconds": seconds, "done": done})
+        found = claims(Findings(points, made), ["8"])
+        return next(claim for claim in found if claim.id == name)
+
+    slower = claimed("8-crossing", algorithm="relaxation")
+    assert slower.holds
+    assert slower.here.startswith("at least 100x")
+    faster = claimed("8-crossing", algorithm="cost-scaling")
+    assert not faster.holds
+    assert "only 0 % of the experiment was done" in faster.note
+    assert not claimed("8-cost-scaling-flat", algorithm="cost-scaling").holds
+    assert claimed("8-cost-scaling-flat", algorithm="relaxation").holds
+
+
+def test_rounds_that_were_not_measured_are_not_fast() -> None:
+    points = plan("smoke", ["16"])
+    made = {
+        digest(each): PointResult(
+            {"surge": 0.0 if each.parameters["scheduler"] == "race" else 1.0, "round": 1.0}
+        )
+        for each in points
+    }
+    found = {claim.id: claim for claim in claims(Findings(points, made), ["16"])}
+    assert not found["16-transient-relaxation"].holds
+
+
+def test_a_scheduler_without_rounds_is_no_error() -> None:
+    points = plan("smoke", ["16"])
+    made = {
+        digest(each): PointResult(
+            {"surge": 0.0 if each.parameters["scheduler"] == "relaxation" else 1.0, "round": 1.0}
+        )
+        for each in points
+    }
+    found = {claim.id: claim for claim in claims(Findings(points, made), ["16"])}
+    assert not found["16-transient-relaxation"].holds
+
+
+def test_decisions_before_the_beginning_do_not_count_as_busy() -> None:
+    """One job is there before, and one comes a second after the beginning."""
+    load = Load(machines=4, slots=1.0, seconds=10.0)
+    tasks = group_with_truth(1, SLOT, (3 * MICROS_PER_SECOND,))
+    jobs = [
+        simulated_job(name, tasks, submit=int(at * MICROS_PER_SECOND))
+        for name, at in (("before", 0), ("after", BEGIN + 1))
+    ]
+    settings = {"policy": "load-spreading", "retry": 1_000_000}
+    done = replay(load, settings, workload=ReplayedWorkload(load=load, jobs=jobs))
+    begin = int(BEGIN * MICROS_PER_SECOND)
+    assert min(at for at, _ in done.world.host.decided) < begin
+    assert done.spent
+    assert min(at for at, _ in done.spent) >= 1
+    assert done.busy == pytest.approx(sum(took for _, took in done.spent) / load.seconds)
 
 
 def trace(directory: Path, machines: int = 4) -> Path:

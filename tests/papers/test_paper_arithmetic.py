@@ -10,111 +10,31 @@ import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
-from typing import Any
 
 import pytest
 from golden_log import require_golden
+from made_up_results import MadeUp, identity, in_range, rising
 
 from argosy.papers.charts import Chart, HeatMap
-from argosy.papers.experiment import ExperimentPoint, Findings, PointResult, digest
+from argosy.papers.experiment import Findings
 from argosy.papers.paper import Paper
 from argosy.papers.registry import PAPERS
+from argosy.papers.selection import selected
 
 HERE = Path(__file__).parent
-#: How large made-up numbers are: as shares, as times, and with those that should be small small.
-SIZES = {"shares": (0.0, 1.0), "times": (0.5, 400.0), "calm": (0.0, 0.02)}
+#: How large made-up numbers are: as shares, as times, with those that should be small small, and all
+#: the same.
+SIZES = {
+    "shares": (0.0, 1.0),
+    "times": (0.5, 400.0),
+    "calm": (0.0, 0.02),
+    "one for all": (1.0, 1.0),
+    "a half for all": (0.5, 0.5),
+}
 
 
-def drawn(*parts: object) -> float:
-    """From 0 to 1, the same for the same parts everywhere."""
-    data = hashlib.sha256(repr(parts).encode()).digest()
-    return int.from_bytes(data[:6], "big") / 2**48
-
-
-def identity(point: ExperimentPoint) -> tuple[object, ...]:
-    return (point.figure, sorted(point.parameters.items()), point.seed)
-
-
-class MadeUpValues(dict[str, float]):
-    """A number for every name that is asked for."""
-
-    def __init__(self, point: ExperimentPoint, size: str, names: dict[str, None]) -> None:
-        super().__init__()
-        self._names = names
-        self._point = identity(point)
-        self._low, self._high = SIZES[size]
-
-    def __missing__(self, name: str) -> float:
-        self._names[name] = None
-        share = drawn(*self._point, name)
-        self[name] = round(self._low + (self._high - self._low) * share, 6)
-        return self[name]
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._names))
-
-    def get(self, name: str, default: Any = None) -> float:
-        return self[name]
-
-
-class MadeUpSeries(dict[str, list[float]]):
-    """A hundred and one rising numbers for every name that is asked for."""
-
-    def __init__(self, point: ExperimentPoint, size: str, names: dict[str, None]) -> None:
-        super().__init__()
-        self._names = names
-        self._point = identity(point)
-        self._size = SIZES[size]
-
-    def __missing__(self, name: str) -> list[float]:
-        self._names[name] = None
-        low, high = self._size
-        stream = Random(int(2**48 * drawn(*self._point, name)))
-        steps = [stream.random() for _ in range(101)]
-        total, reached, found = sum(steps), 0.0, []
-        for step in steps:
-            reached += step
-            found.append(round(low + (high - low) * reached / total, 6))
-        self[name] = found
-        return found
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._names))
-
-    def get(self, name: str, default: Any = None) -> list[float]:
-        return self[name]
-
-
-class MadeUp:
-    """Results of a paper's points. Some readers go through all names that a result has: they are those
-    that are asked for of the points with the first seed."""
-
-    def __init__(self, paper: Paper, scale: str) -> None:
-        self._points = paper.plan(scale, paper.figures)
-        self._values: dict[str, None] = {}
-        self._series: dict[str, None] = {}
-        first = self._findings([point for point in self._points if point.seed == 1], "times")
-        paper.claims(first, paper.figures)
-        paper.draw(first, paper.figures)
-
-    def findings(self, size: str) -> Findings:
-        return self._findings(self._points, size)
-
-    def _findings(self, points: list[ExperimentPoint], size: str) -> Findings:
-        results = {
-            digest(point): PointResult(
-                MadeUpValues(point, size, self._values), MadeUpSeries(point, size, self._series)
-            )
-            for point in points
-        }
-        return Findings(points, results)
+def sized(made_up: MadeUp, size: str) -> Findings:
+    return made_up.findings(in_range(*SIZES[size]), rising(*SIZES[size]))
 
 
 def planned(paper: Paper) -> Iterator[str]:
@@ -165,8 +85,8 @@ def test_plans_figures_and_claims_are_pinned(name: str, request: pytest.FixtureR
     lines = [*planned(paper)]
     made_up = MadeUp(paper, "quick")
     for size in SIZES:
-        lines += [f"== claims of {size}", *claims(paper, made_up.findings(size))]
-    lines += ["== figures", *figures(paper, made_up.findings("times"))]
+        lines += [f"== claims of {size}", *claims(paper, sized(made_up, size))]
+    lines += ["== figures", *figures(paper, sized(made_up, "times"))]
     update = request.config.getoption("--update-golden")
     require_golden(f"made_up_{name}", "\n".join(lines) + "\n", update=update, folder=HERE)
 
@@ -177,7 +97,7 @@ def test_claims_of_the_same_words_say_in_what_they_differ(name: str) -> None:
     paper = PAPERS[name]
     for scale in paper.scales:
         alike: dict[tuple[str, str], list[str]] = {}
-        for claim in paper.claims(MadeUp(paper, scale).findings("times"), paper.figures):
+        for claim in paper.claims(sized(MadeUp(paper, scale), "times"), paper.figures):
             told = claim.setup or re.sub(r"\d+", "", claim.note)
             alike.setdefault((claim.figure, claim.paper), []).append(told)
         unclear = {
@@ -201,7 +121,7 @@ def test_the_documentation_counts_every_claim(name: str) -> None:
         if scale != "smoke"
         for made_up in [MadeUp(paper, scale)]
         for size in SIZES
-        for claim in paper.claims(made_up.findings(size), figures)
+        for claim in paper.claims(sized(made_up, size), figures)
     }
     assert sum(map(int, re.findall(r"(\d+) (?:claims|about)", row))) == len(claimed)
 
@@ -212,3 +132,36 @@ def test_nothing_is_claimed_without_points(name: str) -> None:
     assert paper.claims(Findings([], {}), paper.figures) == []
     for figure in paper.draw(Findings([], {}), paper.figures):
         assert figure.number in paper.figures
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_part_of_the_points_can_be_drawn_and_claims_nothing_about_other_clusters(
+    name: str,
+) -> None:
+    paper = PAPERS[name]
+    made_up = MadeUp(paper, "quick")
+    for figure in paper.figures:
+        points = [point for point in paper.plan("quick", [figure]) if point.seed == 1]
+        values = {(key, str(at)) for point in points for key, at in point.parameters.items()}
+        for key, value in sorted(values):
+            part = selected(points, {key: [value]}, {})
+            found = made_up.findings(in_range(0.5, 400.0), rising(0.5, 400.0), part)
+            paper.draw(found, [figure])
+            for claim in paper.claims(found, [figure]):
+                if key == "cluster":
+                    assert {*re.findall(r"\(([A-D])\b", claim.here)} <= {value}, claim
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_points_that_measure_real_time_run_alone(name: str) -> None:
+    """Those of agents in processes of their own."""
+    paper = PAPERS[name]
+    for scale in paper.scales:
+        points = paper.plan(scale, paper.figures)
+        alone = [point for point in points if paper.alone(point)]
+        assert alone == [
+            each
+            for each in points
+            if (each.figure, each.parameters.get("how")) == ("live", "processes")
+        ]
+        assert bool(alone) is (name == "vela")

@@ -8,11 +8,12 @@ import pytest
 from msgspec import structs
 
 from argosy.model.errors import TraceError
+from argosy.model.scenario import ConstantLatency
 from argosy.papers.experiment import ExperimentPoint, Findings, PointResult, digest, run_points
 from argosy.papers.murmuration import MURMURATION
 from argosy.papers.murmuration.jobs import FILES, jobs_of, machines_for, traced
 from argosy.papers.murmuration.points import FIGURES, SIMULATED, SIZES
-from argosy.papers.murmuration.world import run_point
+from argosy.papers.murmuration.world import _scenario, run_point
 from argosy.workloads.eagle import HEADING
 
 _NEEDED = ("2", "3", "4", "5", "9", "10", "11", "14", "16")
@@ -65,6 +66,7 @@ def test_points_end_in_claims_and_figures(found: Findings) -> None:
         "9-tct-overlap",
         "9-total-wait",
         "9-total-wait-99",
+        "9-wait-variance",
         "10-jct-B-kube-30s",
         "10-jct-C-kube-30s",
         "10-jct-D-kube-30s",
@@ -134,6 +136,7 @@ def test_claims_are_judged_by_their_tolerance() -> None:
         "12-sjf-stf-eagle": False,
         "12-srjf-utilisation": True,
         "12-messages": True,
+        "12-bytes": True,
         "15-more-schedulers": False,
         "15-more-schedulers-srjf": True,
         "15-more-schedulers-sjf-stf": True,
@@ -238,3 +241,35 @@ def test_messages_are_as_many_as_the_paper_counts() -> None:
     result = run_point(point)
     assert result["messages"] == 100 * (10 - 1)
     assert result["notices"] == result["tasks"] * 10
+    assert result["bytes"] == 8 * result["tasks"] * (10 - 1 + 10)
+
+
+def test_fewer_messages_about_the_same_placements_have_as_many_bytes() -> None:
+    by_task, by_job = (
+        run_point(point)
+        for point in MURMURATION.plan("smoke", ["15"])
+        if point.parameters.get("told") in ("task", "job") and not point.parameters["reading"]
+    )
+    assert by_job["messages"] < by_task["messages"]
+    assert by_job["bytes"] == by_task["bytes"] > 0
+    [sparrow] = MURMURATION.plan("smoke", ["5"])
+    assert run_point(sparrow)["bytes"] == 0
+
+
+def test_waits_differ_among_a_job_s_tasks_if_some_have_to_wait(tmp_path: Path) -> None:
+    """One machine of 80 pods gets 60 jobs of 5 tasks: those that come first do not wait."""
+    _a_trace(tmp_path, 60, 600)
+    told = {"pods": 300, "machines": 1}
+    kube, plain = (
+        run_point(traced(_pattern(system, **told), tmp_path))
+        for system in ("kube-none", "murmuration")
+    )
+    assert kube["spread.wait"] > 0
+    assert plain["spread.wait"] > 0
+
+
+def test_messages_take_longer_where_a_scheduler_restarts() -> None:
+    """5 ms instead of 0.5 ms, as the paper says of figure 16."""
+    for figure, delay in (("14", 500), ("15", 500), ("16", 5_000)):
+        for point in MURMURATION.plan("smoke", [figure]):
+            assert _scenario(point, ()).network.latency == ConstantLatency(delay=delay)

@@ -28,7 +28,7 @@ CHOSEN: Final = {
     },
     "vela": {"6": "", "sampling": "", "baseline": "engine"},
     "firmament": {
-        "3": "", "7": "", "8": "", "9": "", "10": "", "12": "", "19": "scheduler", "table 3": "",
+        "3": "", "7": "", "8": "", "9": "", "10": "", "12": "", "19": "scheduler",
     },
 }  # fmt: skip
 #: Measured by a clock.

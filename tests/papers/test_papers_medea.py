@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import made_up_results
 import numpy as np
 import pytest
 
-from argosy.papers.experiment import ExperimentPoint, Findings, digest, run_points
+from argosy.papers.experiment import DONE, ExperimentPoint, Findings, digest, run_points
 from argosy.papers.medea import MEDEA, applications, performance
 from argosy.papers.medea.deployment import Site, WantedApplication, deploy
 from argosy.papers.medea.points import FIGURES, SCALES, SYSTEMS
@@ -69,6 +70,22 @@ def test_tasks_come_and_go_beside_applications() -> None:
     assert 0.35 < held - apps < 0.65
 
 
+@pytest.mark.parametrize("figure", ["7", "8", "9a", "9b", "9c", "9d", "10", "11a", "11b", "11c"])
+def test_nothing_is_claimed_of_containers_that_found_no_place(figure: str) -> None:
+    """A scheduler that places next to nothing breaks no constraint."""
+    points = MEDEA.plan("smoke", [figure])
+    told = made_up_results.in_range(0.5, 1.0)
+    lists = made_up_results.rising(0.5, 1.0)
+    made = made_up_results.MadeUp(MEDEA, "smoke").findings(told, lists, points)
+    whole = {claim.id for claim in MEDEA.claims(made, [figure])}
+    for _, result in made.select("9a" if figure == "10" else figure):
+        result.values[DONE] = 0.94
+    said = {claim.id: claim for claim in MEDEA.claims(made, [figure])}
+    assert said.keys() == whole
+    left = {name for name, claim in said.items() if claim.holds and not name.endswith("-model")}
+    assert left <= {"medea-7d"}
+
+
 def test_units_fail_as_the_paper_describes_them() -> None:
     down = unavailability(25, 1)
     assert np.median(down) < 0.03
@@ -102,6 +119,22 @@ def test_a_plain_heuristic_leaves_no_application_in_part() -> None:
     problem, answer = trial.place(kinds)
     assert [problem.kinds[kind].tags for kind in answer.kinds.tolist()] == [kinds[1].tags] * 2
     assert answer.worth.placed == 1
+
+
+def test_the_share_of_violating_containers_is_of_all_that_were_ever_placed() -> None:
+    """Nine, then three that should be in racks of their own: of two racks, one has two."""
+    trial = PlacementTrial(2, 2, "serial", 1)
+    trial.place(trial.submit([("calm", MB, 9)], (), 0))
+    assert trial.violating()[0] == 0
+    trial.place(trial.submit([("w", MB, 3)], ("w -> {w, 0, 0} in rack",), 0))
+    assert trial.containers == 12
+    assert trial.violating()[0] == 2 / 12
+
+
+@pytest.mark.parametrize("figure", MEDEA.figures)
+def test_what_takes_times_from_the_model_says_so(figure: str) -> None:
+    has_note = any("from a model" in note for note in MEDEA.notes([figure]))
+    assert has_note is (figure in ("2a", "2b", "2c", "2d", "7"))
 
 
 def runtime(limit: int, workers: int, interference: float, load: float) -> float:

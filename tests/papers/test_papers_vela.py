@@ -6,7 +6,7 @@ import pytest
 
 from argosy.papers.experiment import ExperimentPoint, Findings, PointResult, digest
 from argosy.papers.vela import VELA
-from argosy.papers.vela.infrastructure import fitted
+from argosy.papers.vela.infrastructure import TIMES, fitted, line_of
 from argosy.papers.vela.points import DRAWN_FROM, FIGURES, SCALES, plan
 from argosy.papers.vela.trials import run_point
 from argosy.papers.vela.world import (
@@ -71,6 +71,26 @@ def test_a_line_is_fitted_by_least_squares() -> None:
     assert (line.intercept, line.slope, line.explained) == pytest.approx((1, 2, 1))
     bent = fitted([(0, 0), (1, 1), (2, 0)])
     assert (bent.slope, bent.explained) == pytest.approx((0, 0))
+
+
+def test_two_sizes_are_no_line() -> None:
+    points = [
+        ExperimentPoint(
+            paper="vela",
+            figure="5",
+            parameters={"machines": size, "sample": "share"},
+            seed=1,
+            scale="smoke",
+        )
+        for size in (1_000, 2_000, 3_000)
+    ]
+    for count, is_line in ((2, False), (3, True)):
+        made = {
+            digest(each): PointResult(dict.fromkeys((name for name, _ in TIMES.values()), 1.0))
+            for each in points[:count]
+        }
+        found = Findings(points[:count], made)
+        assert (line_of(found, next(iter(TIMES)), "share") is not None) == is_line
 
 
 def small(figure: str, seed: int = 1, **parameters: int | float | str) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 
 from argosy.cli.output import emit, note, output_option
 from argosy.cli.progress import progress
-from argosy.model.errors import CommandError, UnknownName
+from argosy.model.errors import CommandError, UnknownName, excerpt
 from argosy.report.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -46,6 +46,19 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Use the recorded jobs in DIR, for papers that have a trace.",
 )
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Only points whose parameter has this value; repeatable.",
+)
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Change a parameter of all points that have it; repeatable.",
+)
 @click.option("--again", is_flag=True, help="Rerun everything, including finished results.")
 @click.option(
     "--jobs",
@@ -61,6 +74,8 @@ def command(
     html: Path | None,
     state: Path | None,
     trace: Path | None,
+    where: tuple[str, ...],
+    changes: tuple[str, ...],
     again: bool,
     jobs: int | None,
     output: str,
@@ -68,10 +83,13 @@ def command(
     """Rerun the experiments of PAPER, and say which of its claims hold.
 
     Without --full, the experiments are smaller than the paper's; the output says what is smaller.
+    --where and --set run a part of them, or shorter ones; names and values of parameters are those in
+    the files of results.
     Finished results are kept, so an interrupted run continues where it stopped.
     """
     from argosy.papers.experiment import Findings, Store, run_points
     from argosy.papers.registry import find_paper
+    from argosy.papers.selection import selected
     from argosy.records.files import write_whole
     from argosy.report.html import page
 
@@ -82,7 +100,11 @@ def command(
     default = [figure for figure in paper.figures if figure not in paper.on_request]
     chosen = [f for f in paper.figures if f in (figures or default)]
     size = paper.scales[scale or "quick"]
-    points = paper.plan(size.name, chosen)
+    wanted: dict[str, list[str]] = {}
+    for key, value in _pairs("--where", where):
+        wanted.setdefault(key, []).append(value)
+    planned = paper.plan(size.name, chosen)
+    points = selected(planned, wanted, dict(_pairs("--set", changes)))
     if trace is not None:
         if paper.traced is None:
             raise CommandError(
@@ -104,6 +126,9 @@ def command(
     found = Findings(points, results)
     claims = paper.claims(found, chosen)
     missing = paper.notes(chosen)
+    if where or changes:
+        told = f" with {', '.join(changes)}" if changes else ""
+        missing = [*missing, f"claims are about {len(points)} of {len(planned)} points{told}"]
     for text in missing:
         note(f"note: {text}")
 
@@ -122,6 +147,16 @@ def command(
     text = page(paper, size, claims, paper.draw(found, chosen), missing)
     write_whole(target, text.encode())
     note(f"\nfigures drawn in {target}, results saved in {store.directory}")
+
+
+def _pairs(option: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals or not value:
+            raise CommandError(
+                f"{option} {excerpt(text)}", expected="NAME=VALUE such as seconds=20"
+            )
+        yield name, value
 
 
 def _table(claims: Sequence[Claim]) -> Table:

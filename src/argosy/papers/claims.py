@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+from msgspec import structs
+
+#: The share of what an experiment was to do that must be done, for a claim about it to hold.
+ENOUGH: Final = 0.95
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,3 +28,14 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     setup: str = ""
     #: What a reader must know to judge it; may be empty.
     note: str = ""
+
+
+def if_done(claim: Claim, *shares: float) -> Claim:
+    """The claim, which does not hold if one of its experiments was not done: a scheduler that places
+    nothing breaks no constraint, and a solver that gives up is fast."""
+    least = min(shares)
+    if least >= ENOUGH:
+        return claim
+    told = f"only {100 * least:.0f} % of the experiment was done, so nothing follows from it"
+    note = f"{claim.note}; {told}" if claim.note else told
+    return structs.replace(claim, holds=False, note=note)

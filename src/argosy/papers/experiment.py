@@ -22,6 +22,9 @@ from argosy.records.files import write_whole
 from argosy.version import __version__
 
 Parameter: TypeAlias = str | int | float
+#: What was done of what a point was to do, from 0 to 1, for example the share of containers placed;
+#: points without it are done if they have a result.
+DONE: Final = "done"
 #: How often progress is reported while points are running.
 _TICK_SECONDS: Final = 0.2
 
@@ -172,6 +175,11 @@ class Findings:
             for point, result in self._found.get(figure, [])
             if all(point.parameters.get(name) == value for name, value in wanted.items())
         ]
+
+    def done(self, figure: str, **wanted: Parameter) -> float:
+        """The least share that was done of a point with the given parameters; 0 if there is none."""
+        picked = self.select(figure, **wanted)
+        return min((result.values.get(DONE, 1.0) for _, result in picked), default=0.0)
 
     def values(self, figure: str, name: str) -> list[Parameter]:
         """The values that a parameter takes in a figure, in the order of its points."""

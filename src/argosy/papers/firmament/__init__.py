@@ -4,7 +4,7 @@ points      which runs each figure is made of, at each scale
 workload    the simulated cluster and its drawn jobs
 traces      jobs of the public Google trace
 world       a replayed workload with measured decisions
-solving     solvers alone: figures 3 and 7 to 13, table 3
+solving     solvers alone: figures 3 and 7 to 13
 replays     whole schedulers: figures 14 to 18
 transfers   transfers over shared links
 links       forty machines with shared links: figure 19

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from argosy.papers.charts import Axis, Chart, Figure, Line, Mark
 from argosy.papers.experiment import Findings, Parameter
+from argosy.papers.firmament.links import STREAMS
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,12 +155,13 @@ SHOWN: Final = {
         x="response time [s]", y="share of tasks [%]", by="scheduler", curve=("response", ""),
         logarithmic=(True, False), panels="background", where={"wanted": 0.4, "links": "receivers"},
         beside=(
-            Shown(
-                title="", caption="", part="links of senders as well, background",
+            *(Shown(
+                title="", caption="", part=f"links of senders as well, {how}, background",
                 x="response time [s]", y="share of tasks [%]", by="scheduler", curve=("response", ""),
                 logarithmic=(True, False), panels="background",
-                where={"wanted": 0.4, "links": "both"},
-            ),
+                where={"wanted": 0.4, "links": "both", "streams": streams},
+            )
+            for streams, how in ((1, "block after block"), (STREAMS, f"{STREAMS} blocks at once"))),
             *(Shown(
                 title="", caption="", part=f"Firmament, {name} percentile",
                 x="share of a link that a task asks for", y="response time [s]", by="background",

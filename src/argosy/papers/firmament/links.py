@@ -37,7 +37,7 @@ from argosy.model.resources import Resources
 from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, Claims, Transaction
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.experiment import ExperimentPoint, PointResult
+from argosy.papers.experiment import DONE, ExperimentPoint, PointResult
 from argosy.papers.firmament.transfers import Transfers
 
 MACHINES: Final = 40
@@ -61,6 +61,9 @@ SENT: Final = {
 }
 #: Inputs are read in blocks, a second of an idle link each.
 BLOCK: Final = float(LINK)
+#: Blocks that a task reads at once in the set-up with several streams, and replicas of a block there.
+STREAMS: Final = 4
+REPLICAS: Final = 3
 #: How often the use of links is measured, in microseconds.
 PERIOD: Final = MICROS_PER_SECOND
 _FIRMAMENT: Final[dict[str, Any]] = {
@@ -93,12 +96,13 @@ def run_links(point: ExperimentPoint) -> PointResult:
         point.seed,
         float(told.get("wanted", WANTED)),
         sent=None if told["links"] == "receivers" else SENT if has_traffic else {},
+        streams=int(told["streams"]),
     )
     world.run(float(told["load"]), int(told["jobs"]))
     times = np.sort(np.array(world.alone() if is_idle else world.responses))
     shares = list(range(1, 101))
     values = {f"p{share}": float(np.percentile(times, share)) for share in (50, 80, 90, 99)}
-    values["placed"] = len(times) / (int(told["jobs"]) * TASKS)
+    values[DONE] = len(times) / (int(told["jobs"]) * TASKS)
     return PointResult(
         values, {"response": [float(np.percentile(times, share)) for share in shares]}
     )
@@ -106,7 +110,8 @@ def run_links(point: ExperimentPoint) -> PointResult:
 
 class LinkWorld:
     """One engine, its cell, and links that tasks share. `background` and `sent` are traffic of a higher
-    class to and from machines; without `sent`, the links of senders are no limit."""
+    class to and from machines; without `sent`, the links of senders are no limit. A task reads
+    in so many `streams` at once."""
 
     def __init__(
         self,
@@ -116,6 +121,7 @@ class LinkWorld:
         wanted: float = WANTED,
         *,
         sent: dict[int, int] | None = None,
+        streams: int = 1,
     ) -> None:
         self.cell = Cell(("cpu", "memory", "bandwidth"))
         capacity = Resources(SLOTS * 1_000, SLOTS * 5 * GIB, {"bandwidth": LINK})
@@ -129,6 +135,8 @@ class LinkWorld:
             None if sent is None else [LINK - sent.get(m, 0) for m in range(MACHINES)],
             BLOCK,
             self._random.child("blocks"),
+            streams,
+            REPLICAS if streams > 1 else 1,
         )
         self._measures = scheduler == OBSERVED
         engine = "firmament" if self._measures else scheduler

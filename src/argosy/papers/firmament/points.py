@@ -12,7 +12,7 @@ from argosy.papers.paper import Scale
 
 PAPER: Final = "firmament"
 FIGURES: Final = (
-    *("3", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "table 3"),
+    *("3", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19"),
     "footnote 3",
 )
 SCALES: Final = {
@@ -39,7 +39,6 @@ _RUNNERS: Final = {
     "17": replays.short_tasks,
     "18": replays.latency,
     "19": links.run_links,
-    "table 3": solving.changes,
     "footnote 3": solving.spread_of_scratch,
 }
 
@@ -182,22 +181,23 @@ def _cases(scale: str, figure: str) -> list[Case]:
                 {"background": "no", "load": 0.6},
                 {"background": "yes", "load": 0.64},
             )
+            only: Case = {"links": "receivers", "streams": 1}
+            links_both: list[Case] = [{"links": "both", "streams": n} for n in (1, links.STREAMS)]
             shares = [links.WANTED] if scale == "smoke" else [links.WANTED, 0.2, 0.3, 0.5, 1.0]
             receivers = [
-                {**case, "links": "receivers", "scheduler": name, "wanted": share, "jobs": jobs}
+                {**case, **only, "scheduler": name, "wanted": share, "jobs": jobs}
                 for name in (*links.SETTINGS, links.IDLE)
                 if name != links.OBSERVED
                 for share in (shares if name == "firmament" else [links.WANTED])
                 for case in traffic
             ]
             senders = [
-                {**case, "links": "both", "scheduler": name, "wanted": links.WANTED, "jobs": jobs}
+                {**case, **both_ends, "scheduler": name, "wanted": links.WANTED, "jobs": jobs}
+                for both_ends in links_both
                 for name in (*links.SETTINGS, links.IDLE)
                 for case in traffic
             ]
             return [*receivers, *senders]
-        case "table 3":
-            return [{"machines": _pick(scale, 20, 100, 450), "utilisation": 0.97}]
     return _replayed(scale, figure)
 
 

@@ -21,7 +21,7 @@ from argosy.model.tasks import jobs_of
 from argosy.model.transactions import TaskArray
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.experiment import ExperimentPoint, PointResult
+from argosy.papers.experiment import DONE, ExperimentPoint, PointResult
 from argosy.papers.firmament.traces import recorded
 from argosy.papers.firmament.workload import DATA, SLOT, Load, ReplayedWorkload, drawn
 from argosy.papers.firmament.world import MeasuredReplay, MeasuredWorld, measured_world, replay
@@ -106,6 +106,8 @@ def latency(point: ExperimentPoint) -> PointResult:
         "waiting.services": float(services),
         "waiting.others": float(others),
     }
+    if load.utilisation < 1 and workload.overload is None:
+        values[DONE] = values["placed"]
     if workload.overload is not None:
         values.update(_coping(done, *workload.overload))
     curve = [done.percentile(share) for share in _SHARES]

@@ -24,7 +24,7 @@ from argosy.model.random import Random
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
 from argosy.papers.experiment import ExperimentPoint
-from argosy.papers.firmament.workload import BEGIN, SLOT, Load, ReplayedWorkload
+from argosy.papers.firmament.workload import BEGIN, SLOT, Load, ReplayedWorkload, early
 from argosy.papers.recorded import on_google_trace
 from argosy.workloads import google2011
 
@@ -63,6 +63,8 @@ def recorded(directory: Path, load: Load) -> ReplayedWorkload:
     slots = used / load.utilisation / machines
     fitted = structs.replace(load, machines=machines, slots=max(slots, 1 / machines))
     overload = _overload(times, wanted, fitted.total_slots, until)
+    there_first = sum(job.submit < _BEGIN for job in jobs)
+    jobs.insert(there_first, early())
     return ReplayedWorkload(load=fitted, jobs=jobs, overload=overload)
 
 

@@ -36,7 +36,8 @@ SIGMA: Final = math.log(3_600 / MEDIAN_SECONDS) / 1.2816
 LARGEST_JOB: Final = 20_000
 JOB_EXPONENT: Final = 0.64
 SERVICE_SHARE: Final = 0.5
-#: When the initial tasks are placed; when arrivals start.
+#: When the initial tasks are placed, and one more job comes; when arrivals start.
+READY: Final = 25.0
 BEGIN: Final = 30.0
 #: The paper does not give its distribution of input sizes. With this one, the median batch task reads
 #: two blocks and none more than eight, which comes close to the paper's locality.
@@ -112,6 +113,12 @@ def found(load: Load) -> Iterator[SimulatedJob]:
         left, number = left - count, number + 1
 
 
+def early() -> SimulatedJob:
+    """One job before the start, so that work left over from placing the initial tasks is not counted."""
+    group = group_with_truth(1, SLOT, (MICROS_PER_SECOND,))
+    return simulated_job("early", group, submit=int(READY * MICROS_PER_SECOND))
+
+
 def arriving(load: Load) -> Iterator[SimulatedJob]:
     """Jobs arriving at the rate that keeps the cluster's utilisation constant."""
     random, kinds = (Random(load.seed).child(name) for name in ("arriving", "kinds"))
@@ -121,9 +128,7 @@ def arriving(load: Load) -> Iterator[SimulatedJob]:
     batch = load.live * (1 - SERVICE_SHARE)
     jobs_a_second = batch / mean_batch_seconds() / mean_size * load.speed_up
     at, number = BEGIN, 0
-    # One job before the start, so that work left over from placing the initial tasks is not counted.
-    early = group_with_truth(1, SLOT, (MICROS_PER_SECOND,))
-    yield simulated_job("early", early, submit=int((BEGIN - 5) * MICROS_PER_SECOND))
+    yield early()
     surge = _surge(load)
     while True:
         at += random.exponential() / jobs_a_second

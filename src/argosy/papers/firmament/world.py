@@ -8,15 +8,19 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
+from argosy.engines.api import Engine
+from argosy.engines.families.flow.scheduler import FlowScheduler, RoundQuestion
 from argosy.engines.firmament import Firmament
 from argosy.engines.quincy import Quincy
 from argosy.host.host import Host
 from argosy.host.job_table import JobTable
 from argosy.host.journal import DecisionWriter, Journal
 from argosy.host.scheduler import Scheduler
-from argosy.model.events import Deliberated, Event
+from argosy.model.effects import Question
+from argosy.model.events import Decision, Deliberated, Event
 from argosy.model.explanations import Explanation
 from argosy.model.jobs import SERVICE
 from argosy.model.scenario import (
@@ -31,7 +35,8 @@ from argosy.model.tasks import jobs_of
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.model.truth import SimulatedJob
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.firmament.workload import BEGIN, Load, ReplayedWorkload, cluster, drawn
+from argosy.papers.firmament.workload import BEGIN, READY, Load, ReplayedWorkload, cluster, drawn
+from argosy.solvers.flow import Algorithm
 from argosy.worlds.sim import SimulatedWorld
 
 
@@ -135,6 +140,27 @@ class MeasuredHost(Host):
         super().post(at, scheduler, event)
 
 
+class SoonReady(FlowScheduler):
+    """Uses Argosy's default solver while the initial tasks are placed, one job after another. So all
+    schedulers begin with the same placements, and a slow solver does not have to find them."""
+
+    def deliberate_in_place(self, question: Question) -> Decision:
+        assert isinstance(question, RoundQuestion)
+        settings = self._settings
+        if question.at < READY * MICROS_PER_SECOND:
+            settings = structs.replace(settings, algorithm=Algorithm.AUTO, warm=True)
+        self.graph.settings = settings
+        return super().deliberate_in_place(question)
+
+
+class SoonReadyFirmament(SoonReady, Firmament):
+    pass
+
+
+class SoonReadyQuincy(SoonReady, Quincy):
+    pass
+
+
 class MeasuredWorld(SimulatedWorld):
     """Records how long its tasks are expected to run. Until `begin`, decisions take no time, so the
     initial tasks are in place at once and end when they should."""
@@ -146,9 +172,11 @@ class MeasuredWorld(SimulatedWorld):
         #: By job number: its expected running time, 0 if it has no input; and whether it is a service.
         self.expected: list[int] = []
         self.is_service: list[bool] = []
-        super().__init__(
-            scenario, {Firmament.name: Firmament, Quincy.name: Quincy}, jobs=self._noted(jobs)
-        )
+        engines: dict[str, type[Engine]] = {
+            Firmament.name: SoonReadyFirmament,
+            Quincy.name: SoonReadyQuincy,
+        }
+        super().__init__(scenario, engines, jobs=self._noted(jobs))
         self.host.free_until = begin
 
     def _noted(self, jobs: Iterator[SimulatedJob]) -> Iterator[SimulatedJob]:

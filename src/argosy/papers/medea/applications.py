@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.papers.experiment import ExperimentPoint, PointResult
+from argosy.papers.experiment import DONE, ExperimentPoint, PointResult
 from argosy.papers.medea import performance
 from argosy.papers.medea.deployment import Deployed, Site, WantedApplication, deploy, site_of
 from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, MB
@@ -166,6 +166,7 @@ def deployment(point: ExperimentPoint) -> PointResult:
             "learners": float(learners.crowd.max()),
             "servers": float(servers.crowd.max()),
             "tasks.placed": float(np.isfinite(done.task_times).mean()),
+            DONE: done.placed,
         },
         {
             "tasks": _percentiles(done.task_times),

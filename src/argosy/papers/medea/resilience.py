@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.random import Random
-from argosy.papers.experiment import ExperimentPoint, PointResult
+from argosy.papers.experiment import DONE, ExperimentPoint, PointResult
 from argosy.papers.medea.deployment import WantedApplication, deploy, site_of
 from argosy.papers.medea.trial import MB
 
@@ -43,6 +43,7 @@ def resilience(point: ExperimentPoint) -> PointResult:
             "crowded": float(shares.max()),
             "violating": violating,
             "extent": extent,
+            DONE: done.placed,
         },
         {"worst": np.sort(worst).tolist()},
     )

@@ -29,7 +29,7 @@ from argosy.model.scenario import (
 )
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.model.units import MICROS_PER_SECOND
-from argosy.papers.experiment import ExperimentPoint, PointResult
+from argosy.papers.experiment import DONE, ExperimentPoint, PointResult
 from argosy.papers.firmament.workload import BEGIN, GIB, Load, arriving, cluster, found
 from argosy.papers.medea.trial import HBASE_AS_PRINTED, HBASE_ROLES, MB
 from argosy.worlds.sim import SimulatedWorld
@@ -64,9 +64,15 @@ def beside_applications(point: ExperimentPoint) -> PointResult:
     # A job's tasks count as placed with the last of them.
     waits = np.repeat((placed - submit)[there], sizes[there]) / 1_000
     values = {f"p{share}": float(np.percentile(waits, share)) for share in _PERCENTILES}
-    values["placed"] = float(sizes[there].sum() / sizes[mine].sum())
     values["applications"] = float((is_lra & (placed >= 0)).sum())
     values["containers"] = float(sizes[is_lra & (placed >= 0)].sum() / max(1, sizes[mine].sum()))
+    # Of the tasks and of the applications, whichever is less.
+    shares_placed = [
+        float(sizes[kind & (placed >= 0)].sum() / sizes[kind].sum())
+        for kind in (mine, is_lra)
+        if kind.any()
+    ]
+    values[DONE] = min(shares_placed)
     shares = np.arange(1, 100)
     return PointResult(values, {"waits": np.percentile(waits, shares).tolist()})
 

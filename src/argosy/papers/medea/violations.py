@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from argosy.model.random import Random
-from argosy.papers.experiment import ExperimentPoint, PointResult
+from argosy.papers.experiment import DONE, ExperimentPoint, PointResult
 from argosy.papers.medea.deployment import (
     INTERVAL,
     Deployed,
@@ -40,7 +40,7 @@ def filling(point: ExperimentPoint) -> PointResult:
     site = Site(SMALL_MACHINES, 2) if name in SMALL else site_of(point)
     wanted = site.filled_by(_ALONE, max(STEPS) / 100) + 1
     done = deploy(point, site, [_ALONE] * wanted, SMALL.get(name, name))
-    values: dict[str, float] = {"placed": done.placed}
+    values: dict[str, float] = {}
     whole, count = site.machines * site.memory, 0
     used = done.used_after(0)
     for step in STEPS:
@@ -53,6 +53,8 @@ def filling(point: ExperimentPoint) -> PointResult:
         values[f"fragmented.{step}"] = done.fragmented(used)
         values[f"imbalance.{step}"] = done.imbalance(used)
         values[f"used.{step}"] = float(used.sum() / whole)
+    # The last step is not reached exactly, because applications come in pairs.
+    values[DONE] = min(1.0, values[f"used.{max(STEPS)}"] / (max(STEPS) / 100))
     return PointResult(values)
 
 
@@ -84,7 +86,7 @@ def _judged(done: Deployed) -> PointResult:
         {
             "violating": violating,
             "extent": extent,
-            "placed": done.placed,
+            DONE: done.placed,
             "conflicts": float(done.refused),
         }
     )

@@ -317,6 +317,16 @@ def claims_9(found: Findings) -> Iterator[Claim]:
             holds=2 <= ratio <= 4.5,
             note=_note(found, "A", theirs, mine),
         )
+    yield Claim(
+        id="9-wait-variance",
+        figure="9",
+        paper="TST + w2x varies little among the tasks of a job, compared with Kubernetes (goal G2)",
+        here=f"a standard deviation of {seconds(mine['spread.wait'])}, {seconds(theirs['spread.wait'])} "
+        "under Kubernetes, in the mean over jobs",
+        tolerance="at most half",
+        holds=mine["spread.wait"] <= theirs["spread.wait"] / 2,
+        note=_note(found, "A", theirs, mine),
+    )
 
 
 def _faster(

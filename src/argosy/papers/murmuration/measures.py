@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.engines.api import Finishes
 from argosy.measures.measure import summarise
 from argosy.measures.timeline import TaskTimes, Times, task_times
 from argosy.model.tasks import jobs_of
@@ -37,7 +36,6 @@ def measured(world: SimulatedWorld, point: ExperimentPoint) -> PointResult:
     jct = (done - arrived) / _SECOND
     counted = np.ones(len(arrived), bool)
     summary = summarise(world, "")
-    keepers = _keepers(world)
     values = {
         "machines": float(world.host.view.machines),
         "tasks": float(len(tasks)),
@@ -46,8 +44,7 @@ def measured(world: SimulatedWorld, point: ExperimentPoint) -> PointResult:
         "messages": float(world.host.links.counts["sent"]),
         # Reports of ends, one to each scheduler that keeps a view.
         "notices": float(simulator.ends_told),
-        # Each placement is told to all others, and each end to all.
-        "bytes": float(len(tasks) * max(0, 2 * keepers - 1) * _ENTRY),
+        "bytes": float(_ENTRY * (_placements_told(world) + simulator.ends_told)),
     }
     if "pattern" in told:
         since, values["full"] = _steady(world, started, finished, submit)
@@ -63,8 +60,8 @@ def measured(world: SimulatedWorld, point: ExperimentPoint) -> PointResult:
     values["tct.mean"] = float(times.tct[rows].mean()) / _SECOND
     values["tst.p50"] = float(np.median(times.tst[rows])) / _SECOND
     values["jct"] = float(np.median(jct[counted]))
-    for stage in STAGES:
-        values[f"spread.{stage}"] = float(by_job[f"spread_{stage}"].mean())
+    for part in (*STAGES, "wait"):
+        values[f"spread.{part}"] = float(by_job[f"spread_{part}"].mean())
     if is_one_by_one(point):
         arrivals = np.bincount(submit // _SECOND).astype(float)
         values["arrivals.p50"], values["arrivals.peak"] = (
@@ -104,10 +101,8 @@ def _first_and_last(submit: Times, done: Times, jobs: NDArray[np.int64]) -> tupl
     return arrived, ended
 
 
-def _keepers(world: SimulatedWorld) -> int:
-    return sum(
-        scheduler.capabilities.finishes is Finishes.WAITS for scheduler in world.host.schedulers
-    )
+def _placements_told(world: SimulatedWorld) -> int:
+    return sum(scheduler.placements_told for scheduler in world.host.schedulers)
 
 
 def _steady(
@@ -150,16 +145,17 @@ def _of_jobs(
     counts = np.bincount(jobs)
     tst, w2x, x, tct = (part[rows] / _SECOND for part in (times.tst, times.w2x, times.x, times.tct))
     found = {"mean_w2x": np.bincount(jobs, w2x) / counts, "mean_x": np.bincount(jobs, x) / counts}
-    for name, part in (("tst", tst), ("tct", tct)):
-        found[f"mean_{name}"] = np.bincount(jobs, part) / counts
+    for name, time in (("tst", tst), ("tct", tct)):
+        found[f"mean_{name}"] = np.bincount(jobs, time) / counts
         found[f"tail_{name}"] = np.zeros(len(counts))
-        np.maximum.at(found[f"tail_{name}"], jobs, part)
+        np.maximum.at(found[f"tail_{name}"], jobs, time)
     # Seconds since the first submission, which are small enough to be squared.
     added = (times.submitted[rows] - times.submitted.min()) / _SECOND
-    ends = (added, added + tst, added + tst + w2x, added + tct)
-    for stage, reached in zip(STAGES, ends, strict=True):
+    waits = tst + w2x
+    ends = (added, added + tst, added + waits, added + tct, waits)
+    for part, reached in zip((*STAGES, "wait"), ends, strict=True):
         mean = np.bincount(jobs, reached) / counts
-        found[f"spread_{stage}"] = np.sqrt(np.bincount(jobs, (reached - mean[jobs]) ** 2) / counts)
+        found[f"spread_{part}"] = np.sqrt(np.bincount(jobs, (reached - mean[jobs]) ** 2) / counts)
     return found
 
 

@@ -70,15 +70,18 @@ def draw_14(found: Findings) -> Figure:
 
 
 def claims_14(found: Findings) -> Iterator[Claim]:
-    if not found.has("14"):
-        return
-
     yield from _claims(found, PUBLISHED)
     yield from _claims(found, ANY_CHANGE)
 
 
 def _claims(found: Findings, detection: str) -> Iterator[Claim]:
     """With one of the two meanings of coarse; what does not depend on it is claimed once."""
+    if not all(
+        found.select("14", transaction=transaction, detection=mode)
+        for transaction in ("incremental", "atomic")
+        for mode in ("fine", detection)
+    ):
+        return
     # A scheduler that falls behind has no steady conflict fraction, so only points where all four keep
     # up.
     steady = [
@@ -93,15 +96,16 @@ def _claims(found: Findings, detection: str) -> Iterator[Claim]:
     if not steady:
         return
 
-    def mean(measure: str, transaction: str, detection: str) -> float:
+    def total(measure: str, transaction: str, detection: str) -> float:
+        """Over the same points for all, so totals are to each other as means are."""
         line = marks(
             found, "14", "service_t_job", f"service.{measure}",
             transaction=transaction, detection=detection,
         )  # fmt: skip
-        return sum(mark.y for mark in line if mark.x in steady) / len(steady)
+        return sum(mark.y for mark in line if mark.x in steady)
 
     usual, gang, coarse, both = (
-        {m: mean(m, t, d) for m in ("conflicts", "busyness")}
+        {m: total(m, t, d) for m in ("conflicts", "busyness")}
         for t, d in (
             ("incremental", "fine"), ("atomic", "fine"), ("incremental", detection),
             ("atomic", detection),

@@ -14,6 +14,7 @@ from argosy.papers.omega.reading import (
     STAND_IN,
     busyness_axis,
     conflicts_axis,
+    has_trend,
     marks,
     saturation,
     slo_rule,
@@ -63,7 +64,7 @@ def draw_12(found: Findings) -> Figure:
 
 
 def claims_12(found: Findings) -> Iterator[Claim]:
-    if not found.has("12"):
+    if not has_trend(found, "12", "service_t_job", cluster="B"):
         return
     line = marks(found, "12", "service_t_job", "service.conflicts", cluster="B")
     crossing = next((mark.x for mark in line if mark.y > 1.0), None)
@@ -230,9 +231,12 @@ def draw_13(found: Findings) -> Figure:
 
 
 def claims_13(found: Findings) -> Iterator[Claim]:
-    if not found.has("13"):
-        return
     for rule in ("first-fit", "best-fit"):
+        if not all(
+            has_trend(found, "13", "batch_t_job", schedulers=count, placement=rule)
+            for count in (1, 3)
+        ):
+            continue
         one, three = (
             saturation(found, "13", "batch_t_job", "batch", schedulers=count, placement=rule)
             for count in (1, 3)
@@ -272,14 +276,14 @@ def claims_13(found: Findings) -> Iterator[Claim]:
             found, "13", "batch_t_job", "batch.conflicts", schedulers=3, placement=rule
         )
         before = [mark.y for mark in conflicts if three is None or mark.x < three]
-        most = max(before, default=0.0)
-        yield Claim(
-            id=f"omega-13-conflicts-{rule}",
-            figure="13",
-            paper="the conflict rate remains low, around 0.1",
-            here=f"at most {most:.2g} before saturation with {rule}",
-            tolerance="at most 0.2",
-            holds=most <= 0.2,
-            setup=rule,
-            note="" if rule == "first-fit" else STAND_IN,
-        )
+        if before:
+            yield Claim(
+                id=f"omega-13-conflicts-{rule}",
+                figure="13",
+                paper="the conflict rate remains low, around 0.1",
+                here=f"at most {max(before):.2g} before saturation with {rule}",
+                tolerance="at most 0.2",
+                holds=max(before) <= 0.2,
+                setup=rule,
+                note="" if rule == "first-fit" else STAND_IN,
+            )

@@ -62,6 +62,20 @@ def saturation(
     return None
 
 
+def has_trend(found: Findings, sweep: str, along: str, **where: Parameter) -> bool:
+    """Whether a sweep has several values of a parameter: one alone shows no trend."""
+    return len({point.parameters.get(along) for point, _ in found.select(sweep, **where)}) > 1
+
+
+def on_every_cluster(found: Findings, *sweeps: str) -> bool:
+    """Whether sweeps vary the services' decision time on every cluster."""
+    return all(
+        has_trend(found, sweep, "service_t_job", cluster=cluster)
+        for sweep in sweeps
+        for cluster in CLUSTERS
+    )
+
+
 def along(found: Findings, sweep: str, name: str, cluster: str) -> dict[float, float]:
     chosen = marks(found, sweep, "service_t_job", name, cluster=cluster)
     return {mark.x: mark.y for mark in chosen}

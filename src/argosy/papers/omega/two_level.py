@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from argosy.papers.charts import Axis, Chart, Figure, Line
 from argosy.papers.claims import Claim
@@ -18,6 +19,11 @@ from argosy.papers.omega.reading import (
     time_axis,
     wait_axis,
 )
+
+#: Decision times of services, in seconds: up to which hardly any time of a monolithic scheduler is
+#: theirs, and from which on they lock resources for long.
+QUICK: Final = 0.1
+SLOW: Final = 1.0
 
 
 def draw_7(found: Findings) -> Figure:
@@ -60,22 +66,21 @@ def draw_7(found: Findings) -> Figure:
 
 
 def claims_7(found: Findings) -> Iterator[Claim]:
-    if not found.has("7"):
-        return
     abandoned = {c: along(found, "7", "batch.abandoned", c) for c in CLUSTERS}
-    ends = {c: (v[min(v)], v[max(v)]) for c, v in abandoned.items() if v}
-    yield Claim(
-        id="omega-7c-mesos-abandons-jobs",
-        figure="7c",
-        paper="jobs are abandoned as t_job(service) grows",
-        here="batch jobs abandoned: "
-        + ", ".join(f"{a:.0f} to {b:.0f} ({c})" for c, (a, b) in ends.items()),
-        tolerance="more at the longest t_job(service) than at the shortest, on some cluster",
-        holds=any(b > a for a, b in ends.values()),
-        setup="a job that was not wholly placed waits behind others",
-    )
+    ends = {c: (v[min(v)], v[max(v)]) for c, v in abandoned.items() if len(v) > 1}
+    if ends:
+        yield Claim(
+            id="omega-7c-mesos-abandons-jobs",
+            figure="7c",
+            paper="jobs are abandoned as t_job(service) grows",
+            here="batch jobs abandoned: "
+            + ", ".join(f"{a:.0f} to {b:.0f} ({c})" for c, (a, b) in ends.items()),
+            tolerance="more at the longest t_job(service) than at the shortest, on some cluster",
+            holds=any(b > a for a, b in ends.values()),
+            setup="a job that was not wholly placed waits behind others",
+        )
     at_once = along(found, "7-first", "batch.abandoned", "A")
-    if at_once:
+    if len(at_once) > 1:
         first, last = at_once[min(at_once)], at_once[max(at_once)]
         yield Claim(
             id="omega-7c-mesos-abandons-jobs-retried-first",
@@ -88,7 +93,7 @@ def claims_7(found: Findings) -> Iterator[Claim]:
             note="added when the claim was seen not to hold for jobs that wait behind others",
         )
     published = {c: along(found, "7-simulator", "batch.abandoned", c) for c in CLUSTERS}
-    ends = {c: (v[min(v)], v[max(v)]) for c, v in published.items() if v}
+    ends = {c: (v[min(v)], v[max(v)]) for c, v in published.items() if len(v) > 1}
     if ends:
         yield Claim(
             id="omega-7c-mesos-abandons-jobs-simulator",
@@ -103,16 +108,15 @@ def claims_7(found: Findings) -> Iterator[Claim]:
             "decides; it goes through its queue with each, queues what failed again after 1 s, and "
             "abandons a job after 100 attempts of which none placed a task",
         )
-    if not found.has("5b"):
-        return
     ratios = {}
     for cluster in CLUSTERS:
         two, multi = (along(found, s, "batch.busyness", cluster) for s in ("7", "5b"))
-        quick = along(found, "5b", "batch.busyness", cluster)
+        slow = [two[x] for x in two if x in multi and x >= SLOW]
+        if not slow or min(multi) > QUICK:
+            return
         # The share of the single scheduler that batch jobs alone use: its busyness with fast service
         # decisions.
-        share = quick[min(quick)]
-        ratios[cluster] = max(two[x] / share for x in two if x in multi and x >= 1.0)
+        ratios[cluster] = max(slow) / multi[min(multi)]
     yield Claim(
         id="omega-7b-mesos-batch-busyness",
         figure="7b",

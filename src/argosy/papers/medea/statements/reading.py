@@ -11,7 +11,6 @@ from argosy.papers.charts import Axis, Chart, Line, Mark
 from argosy.papers.experiment import Findings, Parameter
 
 #: Note on claims that depend on the performance model.
-FITTED: Final = "model, fitted to this number"
 PREDICTED: Final = "model, not fitted to this number"
 MODEL_NOTE: Final = (
     "The times are a model's, fitted to figure 2 and its text; placements are the algorithms'."

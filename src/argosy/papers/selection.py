@@ -1,0 +1,60 @@
+"""A part of a paper's points, or the same points with other parameters: for runs that take too long as
+they are planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import structs
+
+from argosy.model.errors import CommandError, UnknownName
+from argosy.papers.experiment import ExperimentPoint, Parameter
+
+
+def selected(
+    points: Sequence[ExperimentPoint],
+    where: Mapping[str, Sequence[str]],
+    changed: Mapping[str, str],
+) -> list[ExperimentPoint]:
+    """The points that have one of the given values for each parameter of `where`, with the values of
+    `changed` in place of their own. A parameter that no point has, or a value that none has, is a
+    mistake."""
+    known = {name for point in points for name in point.parameters}
+    for name in (*where, *changed):
+        if name not in known:
+            raise UnknownName("parameter of these points:", name, known)
+    kept = list(points)
+    for name, texts in where.items():
+        values = {str(point.parameters[name]) for point in kept if name in point.parameters}
+        for text in texts:
+            if not any(_is(point, name, text) for point in kept):
+                raise UnknownName(f"value of {name} here:", text, values)
+        kept = [point for point in kept if any(_is(point, name, text) for text in texts)]
+    kept = [_changed(point, changed) for point in kept]
+    return [point for number, point in enumerate(kept) if point not in kept[:number]]
+
+
+def _is(point: ExperimentPoint, name: str, text: str) -> bool:
+    old = point.parameters.get(name)
+    try:
+        return old is not None and _like(old, text) == old
+    except ValueError:
+        return False
+
+
+def _changed(point: ExperimentPoint, changed: Mapping[str, str]) -> ExperimentPoint:
+    parameters = dict(point.parameters)
+    for name, text in changed.items():
+        if name in parameters:
+            try:
+                parameters[name] = _like(parameters[name], text)
+            except ValueError:
+                raise CommandError(
+                    f"{name}={text}", expected=f"a number such as {parameters[name]}"
+                ) from None
+    return structs.replace(point, parameters=parameters)
+
+
+def _like(old: Parameter, text: str) -> Parameter:
+    """The value of a text, as a number of the same kind: points with 5 and 5.0 are different ones."""
+    return type(old)(text)
