@@ -340,6 +340,8 @@ class TestTasks:
             csv.DictReader(io.StringIO(argosy("story", "crawl/0", "--run", kept, "-o", "csv").out))
         )
         assert [row["what"] for row in rows] == [line["what"] for line in told]
+        assert [int(row["at"]) for row in rows] == [line["at"] for line in told]
+        assert [json.loads(row["detail"]) for row in rows] == [line["detail"] for line in told]
 
     def test_why_answers_in_sentences(self, argosy: Call, kept: Path) -> None:
         result = argosy("why", "crawl/0", "--run", kept)
@@ -391,7 +393,7 @@ class TestDoctor:
         self, argosy: Call, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         entry = metadata.EntryPoint("lost", "lost_package:Lost", "argosy.engines")
-        monkeypatch.setattr(metadata, "entry_points", lambda **_: [entry])
+        monkeypatch.setattr(metadata, "entry_points", lambda group: [entry][: group == entry.group])
         result = argosy("doctor", "-o", "json")
         assert result.code == 1
         (problem,) = [f for f in json.loads(result.out) if f["status"] == "problem"]

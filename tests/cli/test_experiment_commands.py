@@ -262,6 +262,14 @@ class TestPapers:
         self, argosy: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         from argosy.papers.claims import Claim
+        from argosy.papers.experiment import ExperimentPoint
+
+        def point(name: str, size: int = 5) -> ExperimentPoint:
+            values: dict[str, str | int | float] = {"name": name, "size": size}
+            return ExperimentPoint(paper="p", figure="2", parameters=values, seed=1, scale="quick")
+
+        def traced(point: ExperimentPoint, trace: Path) -> str:
+            return f"{point.parameters['name']}@{trace}"
 
         given: list[Any] = []
         claims = (
@@ -283,8 +291,8 @@ class TestPapers:
                 name: SimpleNamespace(name=name, about=f"is {name}")
                 for name in ("full", "quick", "smoke")
             },
-            plan=lambda size, chosen: given.append((size, chosen)) or ["x", "y"],
-            traced=lambda point, trace: f"{point}@{trace}",
+            plan=lambda size, chosen: given.append((size, chosen)) or [point("x"), point("y")],
+            traced=traced,
             runner="runner",
             claims=lambda found, chosen: claims,
             notes=lambda chosen: ["smaller"],
@@ -304,7 +312,7 @@ class TestPapers:
         usual = {"processes": os.cpu_count(), "again": False, "alone": ("alone",)}
         assert given == [
             ("quick", ["2", "3"]),
-            (["x", "y"], "runner", Path("runs/paper-p-quick"), usual),
+            ([point("x"), point("y")], "runner", Path("runs/paper-p-quick"), usual),
         ]
         lines = result.out.splitlines()
         assert lines[:3] == ["The Paper", "scale quick: is quick", "1 of 2 claims hold"]
@@ -350,6 +358,15 @@ class TestPapers:
             "b,3,slow,slower,no,does not hold,,",
         ]
         assert (tmp_path / "h.html").exists()
+        given.clear()
+        part = argosy("paper", "p", "--where", "name=y", "--set", "size=7")
+        assert part.code == 0
+        assert "note: claims are about 1 of 2 points with size=7" in part.err
+        assert given[1][0] == [point("y", size=7)]
         assert "unknown figure of p:" in argosy("paper", "p", "--figure", "9").complaint
+        assert (
+            "unknown value of name here: 'z'" in argosy("paper", "p", "--where", "name=z").complaint
+        )
+        assert "NAME=VALUE" in argosy("paper", "p", "--set", "size").complaint
         paper.traced = None
         assert "p has no recorded input" in argosy("paper", "p", "--trace", "t").complaint

@@ -334,6 +334,23 @@ class TestJobArguments:
         with pytest.raises(CommandError, match="NAME=VALUE"):
             _document(["true"], self.OPTIONS | {"requires": (text,)})
 
+    def test_a_variable_without_a_sign_is_taken_from_here_and_an_empty_one_stays_empty(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("HERE", "EMPTIED"):
+            monkeypatch.setenv(name, "of the shell")
+        monkeypatch.delenv("NOT_HERE", raising=False)
+        texts = ("HERE", "EMPTIED=", "NOT_HERE=", "SUM=1+1=2")
+        document = _document(["true"], self.OPTIONS | {"env": texts})
+        assert document["environment"] == {
+            "HERE": "of the shell",
+            "EMPTIED": "",
+            "NOT_HERE": "",
+            "SUM": "1+1=2",
+        }
+        with pytest.raises(CommandError, match="--env 'NOT_HERE': it is not set here"):
+            _document(["true"], self.OPTIONS | {"env": ("NOT_HERE",)})
+
     @pytest.mark.parametrize(
         ("name", "value"), [("tag", ("x",)), ("gang", True), ("count", 0), ("cpu", "1")]
     )

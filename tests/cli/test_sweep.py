@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,22 @@ def test_a_picture_that_cannot_be_written_is_one_clear_error(argosy: Call, tmp_p
     )
     assert done.code == 2
     assert "No such file" in done.complaint
+
+
+def test_progress_goes_from_value_to_value(argosy: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float] = []
+    titles: list[str] = []
+
+    @contextmanager
+    def progress(title: str) -> Iterator[Callable[[float], None]]:
+        titles.append(title)
+        yield told.append
+
+    monkeypatch.setattr("argosy.cli.sweep.progress", progress)
+    vary = f"{SMALL}=6,7"
+    assert argosy("sweep", QUICKSTART, "--vary", vary, "--seeds", "1", "--jobs", "1").code == 0
+    assert titles == ["2 values x 1 engines x 1 seeds"]
+    assert told == sorted(told)
+    assert 0.5 in told
+    assert min(told) == 0.0
+    assert 0.5 < max(told) <= 1.0

@@ -135,6 +135,17 @@ def test_a_stream_is_read_as_it_comes_and_waited_for(peer: Peer) -> None:
     assert response.read_some() == b""
 
 
+def test_without_a_length_a_body_ends_with_the_connection_and_not_with_a_packet(peer: Peer) -> None:
+    response = peer.answer(b"HTTP/1.1 200 OK\r\n\r\n")
+    for piece in (b"one", b"two", b"e"):
+        peer.socket.sendall(piece)
+        assert response.read_some(4) == piece
+    peer.socket.sendall(b"a whole")
+    assert (response.read_some(4), response.read_some(4)) == (b"a wh", b"ole")
+    peer.socket.shutdown(socket.SHUT_WR)
+    assert (response.read_some(), response.read_some()) == (b"", b"")
+
+
 BROKEN = {
     "nothing": b"",
     "another protocol": b"SSH-2.0-OpenSSH\r\n\r\n",

@@ -220,6 +220,13 @@ class TestProblems:
         assert (error.code, error.field, error.hint) == ("job", "request.gpu", "a hint")
         assert (error.expected, error.status) == ("one of cpu, memory", 422)
 
+    @pytest.mark.parametrize(
+        ("status", "is_refused"), [(200, False), (399, False), (400, True), (503, True)]
+    )
+    def test_problems_begin_with_four_hundred(self, status: int, is_refused: bool) -> None:
+        assert calls.fleet().is_refused(reply(status=status)) is is_refused
+        assert calls.health().is_refused(reply(status=status)) is (status == 400)
+
     def test_what_is_no_problem_document_is_quoted(self) -> None:
         error = calls.problem(ServerReply(502, {}, b"<html>Bad Gateway"))
         assert "status 502" in str(error)

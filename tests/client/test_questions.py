@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from argosy.api.agent_values import CommitOrder, ReservationRequest, SampleRequest
 from argosy.api.values import MachinePatch
 from argosy.client import AsyncClient, Client, synchronous
 from argosy.client.agent_connection import AgentConnection, AgentLink, AgentReply, AgentUnreached
@@ -71,6 +72,37 @@ QUESTIONS: list[tuple[str, tuple[Any, ...], dict[str, Any], str, Any]] = [
     ("recording", (), {}, "GET /v1/recording", None),
     ("journal", (3,), {}, "GET /v1/journal?life=3", None),
     ("journal", (), {}, "GET /v1/journal", None),
+    ("jobs", (), {"match": "x y"}, "GET /v1/jobs?match=x%20y&limit=1000", None),
+    ("jobs", (), {"limit": 5_000}, "GET /v1/jobs?limit=1000", None),
+    ("open_tasks", (), {"machine": "m"}, "GET /v1/tasks?machine=m&limit=1000", None),
+    ("summary", (), {}, "GET /v1/summary", None),
+    ("place", (), {}, "GET /v1/place", None),
+    (
+        "sample",
+        (SampleRequest(request={"cpu": 1}),),
+        {},
+        "POST /v1/sample",
+        {"request": {"cpu": 1}},
+    ),
+    (
+        "commit",
+        (CommitOrder(job={"id": "a"}, machines=("m",)),),
+        {"key": "k"},
+        "POST /v1/commits",
+        {"job": {"id": "a"}, "machines": ["m"]},
+    ),
+    ("commits", (), {}, "GET /v1/commits", None),
+    ("commit_info", ("a/b",), {}, "GET /v1/commits/a%2Fb", None),
+    ("release", ("a/b",), {}, "DELETE /v1/commits/a%2Fb", None),
+    (
+        "reserve",
+        (ReservationRequest(machine="m", request={"cpu": 1}, lease=5),),
+        {},
+        "POST /v1/reservations",
+        {"machine": "m", "request": {"cpu": 1}, "lease": 5},
+    ),
+    ("reservations", (), {}, "GET /v1/reservations", None),
+    ("unreserve", ("r1",), {}, "DELETE /v1/reservations/r1", None),
     ("health", (), {}, "GET /v1/health", None),
     ("shutdown", (), {"stop_tasks": True}, "POST /v1/shutdown", {"stop_tasks": True}),
     ("shutdown", (), {}, "POST /v1/shutdown", {"stop_tasks": False}),
@@ -136,9 +168,63 @@ def test_both_clients_ask_for_the_same(
     kinds = {"Content-Type": "application/json"} if document is not None else {}
     streams = {"Accept": "text/event-stream"} if "/events" in request_ else {}
     assert first.headers == {**kinds, **keys, **conditions, **streams}
-    unsafe = method in ("add_machine", "remove_machine") or "version" in named
+    changing = ("add_machine", "remove_machine", "reserve", "unreserve")
+    unsafe = method in changing or "version" in named
     assert first.is_repeatable is not unsafe
     assert first.also == (503 if method == "health" else 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "given"), [("submit", {}), ("commit", CommitOrder(job={}, machines=("m",)))]
+)
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_what_is_submitted_without_a_key_gets_a_new_one_each_time(
+    monkeypatch: pytest.MonkeyPatch, kind: Any, method: str, given: Any
+) -> None:
+    keys: list[str] = []
+
+    def one(self: Any, call: Any) -> None:
+        keys.append(call.headers["Idempotency-Key"])
+        raise Stop
+
+    def ask() -> None:
+        asyncio.run(getattr(kind("http://h:1"), method)(given))
+
+    monkeypatch.setattr(kind, "_one", one)
+    for _ in range(2):
+        with pytest.raises(Stop):
+            ask()
+    assert len(set(keys)) == 2
+    assert all(len(key) == 32 for key in keys)
+
+
+def test_waiting_has_the_time_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+
+    def watch(self: Any, job_id: str, *, timeout: float | None) -> Iterator[str]:
+        given.append((job_id, timeout))
+        yield from ("first", "last")
+
+    async def watch_beside(self: Any, job_id: str, *, timeout: float | None) -> Any:
+        for each in watch(self, job_id, timeout=timeout):
+            yield each
+
+    monkeypatch.setattr(Client, "watch", watch)
+    monkeypatch.setattr(AsyncClient, "watch", watch_beside)
+    assert Client("http://h:1").wait("a", timeout=3.0) == "last"
+    assert asyncio.run(AsyncClient("http://h:1").wait("a", timeout=3.0)) == "last"
+    assert given == [("a", 3.0)] * 2
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_client_waits_half_a_minute_for_an_answer_and_asks_again_for_ten_seconds(
+    kind: Any,
+) -> None:
+    usual = kind("http://h:1")
+    assert (usual._timeout, usual._patience.seconds) == (30.0, 10.0)
+    other = kind("http://h:1", timeout=2.0, patience=0.5)
+    assert (other._timeout, other._patience.seconds) == (2.0, 0.5)
+    assert str(other.endpoint) == "http://h:1"
 
 
 class FakeConnection:
@@ -444,3 +530,71 @@ class TestAgentConnections:
             return str(caught.value)
 
         assert asyncio.run(talk()).endswith("did not answer; expected an answer within 0.02 s")
+
+    @pytest.mark.parametrize("is_closed", [False, True])
+    def test_only_open_connections_of_an_open_link_are_kept(self, is_closed: bool) -> None:
+        async def talk() -> tuple[list[Any], list[bool]]:
+            link = AgentLink(ENDPOINT)
+            made = []
+            for is_gone in (False, True):
+                transport, connection = Transport(), AgentConnection()
+                connection.connection_made(transport)
+                asked = asyncio.ensure_future(link._send(connection, b"q"))
+                await asyncio.sleep(0)
+                if is_closed:
+                    link.close()
+                transport.is_gone = is_gone
+                connection.data_received(b"HTTP/1.1 204 No\r\n\r\n")
+                await asked
+                made.append((connection, transport))
+            kept = [made[0][0]] if not is_closed else []
+            assert list(link._free) == kept
+            # The last that was used comes first; those that were closed meanwhile are passed over.
+            first = link._kept()
+            assert first is (kept[0] if kept else None)
+            if first is not None:
+                link._free.append(first)
+                made[0][1].is_gone = True
+                assert link._kept() is None
+            return kept, [transport.is_gone for _, transport in made]
+
+        assert asyncio.run(talk())[1] == [True, True]
+
+    def test_requests_beyond_the_limit_wait_for_their_turn(self) -> None:
+        async def talk() -> list[int]:
+            link, asked = AgentLink(ENDPOINT, most=2), 0
+            seen: list[int] = []
+            going = asyncio.Event()
+
+            async def exchange(data: bytes) -> AgentReply:
+                nonlocal asked
+                asked += 1
+                seen.append(asked)
+                await going.wait()
+                asked -= 1
+                return AgentReply(200, b"")
+
+            link._exchange = exchange  # type: ignore[method-assign]
+            tasks = [asyncio.ensure_future(link.ask("GET", "/")) for _ in range(5)]
+            for _ in range(5):
+                await asyncio.sleep(0)
+            going.set()
+            await asyncio.gather(*tasks)
+            return seen
+
+        assert max(asyncio.run(talk())) == 2
+
+    @pytest.mark.parametrize("error", [ConnectionRefusedError("refused"), ssl.SSLError("bad")])
+    def test_an_agent_that_cannot_be_reached_is_named(self, error: Exception) -> None:
+        async def talk() -> str:
+            link = AgentLink(ENDPOINT)
+
+            async def connect() -> AgentConnection:
+                raise error
+
+            link._connect = connect  # type: ignore[method-assign]
+            with pytest.raises(AgentUnreached) as caught:
+                await link.ask("GET", "/")
+            return caught.value.problem
+
+        assert asyncio.run(talk()) == f"http://127.0.0.1:9: {error}"

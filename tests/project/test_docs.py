@@ -164,11 +164,13 @@ def test_every_file_shown_is_the_file(block: Block) -> None:
     assert block.text == (ROOT / block.file).read_text("utf-8")
 
 
-def test_the_documentation_shows_the_whole_example_engine() -> None:
-    folder = ROOT / "examples" / "01_an_engine_of_your_own"
+def test_the_documentation_shows_the_whole_example_engine_and_policy() -> None:
     shown = {block.file for block in blocks() if block.page.name == "engines.md"} - {None}
     assert shown == {
-        path.relative_to(ROOT).as_posix() for path in folder.iterdir() if path.is_file()
+        path.relative_to(ROOT).as_posix()
+        for name in ("01_an_engine_of_your_own", "06_a_flow_policy_of_your_own")
+        for path in (ROOT / "examples" / name).iterdir()
+        if path.is_file()
     }
 
 

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import click
 
 from argosy.cli.output import emit, output_option, speaks_unicode
+from argosy.model.errors import SettingError
 from argosy.report.tables import Column, Table
 from argosy.version import __version__
 
@@ -128,6 +129,18 @@ def _engines() -> Iterator[DoctorFinding]:
             yield DoctorFinding("ok", "engine", f"{name} from {entries[0].value}")
 
 
+def _flow_policies() -> Iterator[DoctorFinding]:
+    """Installed ones; there need not be any."""
+    policies = importlib.import_module("argosy.engines.families.flow.policies")
+    for entry in metadata.entry_points(group=policies.ENTRY_POINTS):
+        try:
+            policies.find_policy(entry.name)
+            yield DoctorFinding("ok", "flow policy", f"{entry.name} from {entry.value}")
+        except SettingError as error:
+            hint = "fix or uninstall the package; until then this policy cannot be used"
+            yield DoctorFinding("problem", "flow policy", str(error), hint)
+
+
 def _extras() -> Iterator[DoctorFinding]:
     for library, (extra, purpose) in EXTRAS.items():
         try:
@@ -182,6 +195,7 @@ CHECKS: Final = (
     _libraries,
     _extras,
     _engines,
+    _flow_policies,
     _tasks,
     _kubernetes,
     _write_access,

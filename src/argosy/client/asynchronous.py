@@ -388,6 +388,9 @@ class AsyncClient:
             session = self._connected()
         except OSError as error:
             raise Lost(no_connection(self.endpoint, error), is_sent=False) from None
+        # After a disconnect, aiohttp itself sends some methods again, which not every call allows. It
+        # reads this before it first waits, so requests at the same time do not mix.
+        session._retry_connection = call.is_repeatable
         try:
             return await session.request(
                 call.method,

@@ -1,0 +1,112 @@
+"""The progress bar, moments of a live story, and what a replay reports."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from command_line import QUICKSTART, Call
+
+from argosy.cli import progress as progressing
+from argosy.cli.story import _when
+from argosy.model.errors import ReplayDiverged
+from argosy.records.replay import Replay, ReplaySummary
+
+
+class Bar:
+    """In place of a bar on the terminal."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        self.task_ids = ["only"]
+
+    def add_task(self, title: str, *, total: float) -> None:
+        self.asked.append(("add", title, total))
+
+    def start(self) -> None:
+        self.asked.append(("start",))
+
+    def update(self, task: str, *, completed: float) -> None:
+        self.asked.append(("update", task, completed))
+
+    def stop(self) -> None:
+        self.asked.append(("stop",))
+
+
+@pytest.fixture
+def bar(monkeypatch: pytest.MonkeyPatch) -> Bar:
+    made = Bar()
+    monkeypatch.setattr(progressing, "_bar", lambda: made)
+    return made
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_bar_is_shown_on_a_terminal_after_a_second(
+    bar: Bar, is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 5.0
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal, raising=False)
+    monkeypatch.setattr(progressing.time, "monotonic", lambda: now)
+    with progressing.progress("working") as tell:
+        tell(0.1)
+        now = 6.0
+        tell(0.2)
+        now = 6.1
+        tell(0.3)
+        tell(0.4)
+    expected = [
+        ("add", "working", 1.0), ("start",), ("update", "only", 0.3), ("update", "only", 0.4),
+        ("stop",),
+    ]  # fmt: skip
+    assert bar.asked == (expected if is_terminal else [])
+
+
+def test_moments_of_a_live_story_are_dates() -> None:
+    origin = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    later = datetime(2026, 5, 1, 12, 0, 1, 500_000, tzinfo=UTC).astimezone()
+    assert _when(1_500_000, origin) == f"{later:%Y-%m-%d %H:%M:%S}.500"
+    assert _when(1_500_000, None) == 1_500_000
+
+
+@pytest.fixture
+def run(argosy: Call) -> str:
+    assert argosy("run", QUICKSTART, "--out", "kept").code == 0
+    return "kept"
+
+
+def test_a_replay_that_decides_otherwise_says_where(
+    argosy: Call, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def differs(self: Replay, tell: Any) -> ReplaySummary:
+        raise ReplayDiverged(
+            "it chose m2", line=7, expected="it chose m1", hint="try the other one"
+        )
+
+    monkeypatch.setattr(Replay, "run", differs)
+    result = argosy("replay", run, "-o", "json")
+    assert result.code == 1
+    told = json.loads(result.out)
+    assert told.pop("journal").endswith("journal.jsonl")
+    assert told == {
+        "same": False, "line": 7, "problem": "it chose m2", "recorded": "it chose m1",
+        "hint": "try the other one",
+    }  # fmt: skip
+    lines = argosy("replay", run).out.splitlines()
+    assert lines[0].endswith("journal.jsonl:7: decisions differ from here on")
+    assert lines[1:4] == ["replayed: it chose m2", "recorded: it chose m1", "try the other one"]
+
+
+def test_a_replay_that_decides_the_same_counts_what_it_read(
+    argosy: Call, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = ReplaySummary(inputs=1, lines=2, ended_at=3_000_000)
+    monkeypatch.setattr(Replay, "run", lambda self, tell: done)
+    result = argosy("replay", run, "-o", "json")
+    assert result.code == 0
+    told = json.loads(result.out)
+    assert (told["same"], told["inputs"], told["lines"], told["reached"]) == (True, 1, 2, 3_000_000)
+    text = argosy("replay", run).out
+    assert "1 input, 2 lines, 3 s of the run's time, replayed in " in text
+    assert "same decisions" in text
