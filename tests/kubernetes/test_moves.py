@@ -27,7 +27,7 @@ FLEET = {
         "policy": "load-spreading",
         "migration": 20,
         "reschedule": True,
-        "moves_per_minute": 2,
+        "moves_per_minute": 4,
     },
 }
 #: A node that one pod asks for.
@@ -92,15 +92,15 @@ async def test_pods_move_within_the_budget_and_bare_pods_stay(plane: ControlPlan
         await pods.until_bound(12)
         before = {pod.uid: pod.name for pod in pods.bound}
         [second] = await asyncio.to_thread(lambda: plane.create_nodes(1, name="second"))
-        # Of what the engine chose within its budget, bare pods stay.
+        # The engine does not know that bare pods stay: it may choose all three, and then one other.
         await pods.until(lambda now: len(now.bound) == 12 and per_node(now)[second] >= 1)
         gone = {name for uid, name in before.items() if uid not in {p.uid for p in pods.bound}}
         moved = [pod for pod in pods.bound if pod.spec.node_name == second]
-        assert 1 <= len(moved) <= 2
+        assert 1 <= len(moved) <= 4
         assert not gone & set(bare)
         assert all(pod.uid not in before for pod in moved)
-        assert len(gone) <= 2
-        assert len(moved) <= successors(server) <= 2, "they went where room was kept for them"
+        assert len(gone) <= 4
+        assert len(moved) <= successors(server) <= 4, "they went where room was kept for them"
         assert pods.bound_twice == []
 
 
