@@ -66,19 +66,12 @@ def draw_7(found: Findings) -> Figure:
 
 
 def claims_7(found: Findings) -> Iterator[Claim]:
-    abandoned = {c: along(found, "7", "batch.abandoned", c) for c in CLUSTERS}
-    ends = {c: (v[min(v)], v[max(v)]) for c, v in abandoned.items() if len(v) > 1}
-    if ends:
-        yield Claim(
-            id="omega-7c-mesos-abandons-jobs",
-            figure="7c",
-            paper="jobs are abandoned as t_job(service) grows",
-            here="batch jobs abandoned: "
-            + ", ".join(f"{a:.0f} to {b:.0f} ({c})" for c, (a, b) in ends.items()),
-            tolerance="more at the longest t_job(service) than at the shortest, on some cluster",
-            holds=any(b > a for a, b in ends.values()),
-            setup="a job that was not wholly placed waits behind others",
-        )
+    yield from _abandoning(
+        found,
+        "7",
+        "omega-7c-mesos-abandons-jobs",
+        setup="a job that was not wholly placed waits behind others",
+    )
     at_once = along(found, "7-first", "batch.abandoned", "A")
     if len(at_once) > 1:
         first, last = at_once[min(at_once)], at_once[max(at_once)]
@@ -92,22 +85,15 @@ def claims_7(found: Findings) -> Iterator[Claim]:
             setup="a job that was not wholly placed is tried again before all others",
             note="added when the claim was seen not to hold for jobs that wait behind others",
         )
-    published = {c: along(found, "7-simulator", "batch.abandoned", c) for c in CLUSTERS}
-    ends = {c: (v[min(v)], v[max(v)]) for c, v in published.items() if len(v) > 1}
-    if ends:
-        yield Claim(
-            id="omega-7c-mesos-abandons-jobs-simulator",
-            figure="7c",
-            paper="jobs are abandoned as t_job(service) grows",
-            here="batch jobs abandoned: "
-            + ", ".join(f"{a:.0f} to {b:.0f} ({c})" for c, (a, b) in ends.items()),
-            tolerance="more at the longest t_job(service) than at the shortest, on some cluster",
-            holds=any(b > a for a, b in ends.values()),
-            setup="as the published simulator",
-            note="offers are made once a second if 100 cores are free, also to a framework that still "
-            "decides; it goes through its queue with each, queues what failed again after 1 s, and "
-            "abandons a job after 100 attempts of which none placed a task",
-        )
+    yield from _abandoning(
+        found,
+        "7-simulator",
+        "omega-7c-mesos-abandons-jobs-simulator",
+        setup="as the published simulator",
+        note="offers are made once a second if 100 cores are free, also to a framework that still "
+        "decides; it goes through its queue with each, queues what failed again after 1 s, and "
+        "abandons a job after 100 attempts of which none placed a task",
+    )
     ratios = {}
     for cluster in CLUSTERS:
         two, multi = (along(found, s, "batch.busyness", cluster) for s in ("7", "5b"))
@@ -125,3 +111,23 @@ def claims_7(found: Findings) -> Iterator[Claim]:
         tolerance="at least 1.5x on every cluster for some t_job(service)",
         holds=min(ratios.values()) >= 1.5,
     )
+
+
+def _abandoning(
+    found: Findings, series: str, claim: str, *, setup: str, note: str = ""
+) -> Iterator[Claim]:
+    """Whether more jobs are abandoned as decisions on services take longer."""
+    abandoned = {c: along(found, series, "batch.abandoned", c) for c in CLUSTERS}
+    ends = {c: (v[min(v)], v[max(v)]) for c, v in abandoned.items() if len(v) > 1}
+    if ends:
+        yield Claim(
+            id=claim,
+            figure="7c",
+            paper="jobs are abandoned as t_job(service) grows",
+            here="batch jobs abandoned: "
+            + ", ".join(f"{a:.0f} to {b:.0f} ({c})" for c, (a, b) in ends.items()),
+            tolerance="more at the longest t_job(service) than at the shortest, on some cluster",
+            holds=any(b > a for a, b in ends.values()),
+            setup=setup,
+            note=note,
+        )
