@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from agent_caches import a_cache, amounts
 from msgspec import structs
 from serial_attempts import cell_of
 
 from argosy.agents import registry
 from argosy.agents.api import ClaimCheck, Filter, Nodes, Requirements, Sorting, amounts_in
 from argosy.agents.builtin import ResourcesFit
-from argosy.agents.cache import NodesCache
 from argosy.agents.committing import ConflictCheck, refused
 from argosy.agents.facts import CellFacts, ToldFacts
 from argosy.agents.learned import LearnedStrategy
 from argosy.agents.objectives import BatchShare, BatchSort, ServiceLevel
-from argosy.cell import View
 from argosy.model.effects import CommitPipeline
 from argosy.model.errors import SettingError
 from argosy.model.explanations import Refusal, Why
 from argosy.model.jobs import Job
-from argosy.model.machines import Cluster
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import (
@@ -31,21 +28,6 @@ from argosy.model.transactions import (
     Transaction,
 )
 from argosy.testing.builders import GIB, job
-
-
-def a_cache(
-    view: View,
-    name: str = "",
-    *,
-    refresh: int = 0,
-    changes: Callable[[], int] | None = None,
-    shard: tuple[int, int] = (0, 1),
-) -> NodesCache:
-    return NodesCache(Cluster(name, "rome"), view, CellFacts(view), refresh, changes, shard)
-
-
-def amounts(cpu: int, memory: int = GIB) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.array([cpu, memory], np.int64)
 
 
 class TestCommits:

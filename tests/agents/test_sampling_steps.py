@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from agent_caches import a_cache, amounts
 from serial_attempts import cell_of, take
 
 from argosy.agents import registry
 from argosy.agents.api import Nodes, Requirements
 from argosy.agents.builtin import RoundRobinStrategy
 from argosy.agents.cache import NodesCache
-from argosy.agents.facts import CellFacts
 from argosy.agents.sampling import DrawnSample, Sampler
-from argosy.cell import Cell, View
+from argosy.cell import Cell
 from argosy.model.effects import Sample, SamplingPipeline
 from argosy.model.errors import EngineFault
-from argosy.model.machines import CLUSTER_GROUP, Cluster, Machine
+from argosy.model.machines import CLUSTER_GROUP, Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import (
@@ -38,21 +38,6 @@ def clusters(*names: str) -> Cell:
         machine = Machine(f"m{number}", Resources(4_000, 64 * GIB), joins={CLUSTER_GROUP: (name,)})
         cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
     return cell
-
-
-def a_cache(
-    view: View,
-    name: str = "",
-    *,
-    refresh: int = 0,
-    changes: Callable[[], int] | None = None,
-    shard: tuple[int, int] = (0, 1),
-) -> NodesCache:
-    return NodesCache(Cluster(name, "rome"), view, CellFacts(view), refresh, changes, shard)
-
-
-def amounts(cpu: int, memory: int = GIB) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.array([cpu, memory], np.int64)
 
 
 def sampled(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from flow_peer import peer, require_slices
+from flow_peer import peer, require_repair, require_slices
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from argosy.solvers.flow import FlowNetwork, FlowProblem, Status
+from argosy.solvers.flow import FlowNetwork, FlowProblem
 from argosy.solvers.flow.checker import cost_of, faults
 
 SINK, WAITING, ANYWHERE, FIRST = 0, 1, 2, 3
@@ -85,10 +85,4 @@ def test_bids_that_were_stopped_go_on_where_they_were() -> None:
 
 def test_tasks_that_find_no_place_are_told_and_can_be_repaired() -> None:
     problem = crowded(200, 1.3, seed=3, likes=4)
-    network = FlowNetwork.of(problem)
-    waiting = int(network.all_arcs()[0])
-    network.set_arcs([waiting], capacities=2)
-    assert network.solve(warm=False).status is Status.INFEASIBLE
-    network.set_arcs([waiting], capacities=10_000)
-    assert network.solve().cost == peer(problem)
-    assert faults(problem, network.flows(), network.prices()) == []
+    require_repair(problem)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from flow_peer import peer, require_slices
+from flow_peer import peer, require_repair, require_slices
 from msgspec import structs
 
-from argosy.solvers.flow import FlowNetwork, FlowProblem, Status
+from argosy.solvers.flow import FlowNetwork, FlowProblem
 from argosy.solvers.flow.checker import cost_of, faults
 
 SINK, WAITING, FIRST = 0, 1, 2
@@ -113,13 +113,7 @@ def test_what_was_done_in_a_slice_is_kept(kind: str) -> None:
 
 def test_what_cannot_be_placed_is_told_and_can_be_repaired() -> None:
     problem = made("both", 5, 1.3)
-    network = FlowNetwork.of(problem)
-    waiting = int(network.all_arcs()[0])
-    network.set_arcs([waiting], capacities=2)
-    assert network.solve(warm=False).status is Status.INFEASIBLE
-    network.set_arcs([waiting], capacities=10_000)
-    assert network.solve().cost == peer(problem)
-    assert faults(problem, network.flows(), network.prices()) == []
+    require_repair(problem)
 
 
 def overdrawn(kind: str, seed: int) -> FlowProblem:

@@ -33,3 +33,14 @@ def require_slices(problem: FlowProblem, scans: int) -> None:
     assert slices > 0
     assert solution.cost == peer(problem)
     assert faults(problem, network.flows(), network.prices()) == []
+
+
+def require_repair(problem: FlowProblem) -> None:
+    """Where too few units may wait, the solver says so, and finds the optimum once more may."""
+    network = FlowNetwork.of(problem)
+    waiting = int(network.all_arcs()[0])
+    network.set_arcs([waiting], capacities=2)
+    assert network.solve(warm=False).status is Status.INFEASIBLE
+    network.set_arcs([waiting], capacities=10_000)
+    assert network.solve().cost == peer(problem)
+    assert faults(problem, network.flows(), network.prices()) == []

@@ -262,12 +262,7 @@ class TestRestoring:
     def test_nobody_waits_for_a_try_of_a_task_that_the_job_has_no_more(
         self, bench: LocalBench
     ) -> None:
-        bench.world.submit(sleeper("a", 2))
-        bench.go(1)
-        bench.processes.is_slow = True
-        [number] = [n for n, (_, index, _) in bench.processes.running.items() if index == 1]
-        bench.world.remove_machine(bench.processes.running[number][2])
-        bench.go(1)
+        number = bench.with_a_stopping_try()
         bench.world.scale("a", sleeper("a", 1))
         bench.go(1)
         assert (number,) in bench.store.rows("SELECT try FROM stops")
@@ -314,12 +309,7 @@ class TestScaling:
     def test_what_a_removed_task_did_is_not_the_end_of_one_that_is_added_later(
         self, bench: LocalBench
     ) -> None:
-        bench.world.submit(sleeper("a", 2))
-        bench.go(1)
-        bench.processes.is_slow = True
-        [number] = [n for n, (_, index, _) in bench.processes.running.items() if index == 1]
-        bench.world.remove_machine(bench.processes.running[number][2])
-        bench.go(1)
+        number = bench.with_a_stopping_try()
         bench.world.scale("a", sleeper("a", 1))
         bench.go(1)
         bench.processes.is_slow = False

@@ -116,6 +116,16 @@ class LocalBench:
         for number in list(self.processes.running):
             self.end(number)
 
+    def with_a_stopping_try(self) -> int:
+        """Job `a`, whose second task has lost its machine; returns the try, which has not ended."""
+        self.world.submit(sleeper("a", 2))
+        self.go(1)
+        self.processes.is_slow = True
+        [number] = [n for n, (_, index, _) in self.processes.running.items() if index == 1]
+        self.world.remove_machine(self.processes.running[number][2])
+        self.go(1)
+        return number
+
     def states(self) -> dict[str, str]:
         return dict(self.store.rows("SELECT id, state FROM jobs ORDER BY seq"))
 
@@ -290,12 +300,7 @@ def test_a_task_whose_end_is_heard_in_the_turn_that_takes_its_machine_does_not_r
 
 
 def test_a_task_that_comes_back_by_scaling_is_another_task(bench: LocalBench) -> None:
-    bench.world.submit(sleeper("a", 2))
-    bench.go(1)
-    bench.processes.is_slow = True
-    [number] = [n for n, (_, index, _) in bench.processes.running.items() if index == 1]
-    bench.world.remove_machine(bench.processes.running[number][2])
-    bench.go(1)
+    number = bench.with_a_stopping_try()
     bench.world.scale("a", sleeper("a", 1))
     bench.world.scale("a", sleeper("a", 2))
     bench.processes.ends[number] = TryResult(0)
