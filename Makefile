@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # An installation in place knows modules by their files: a module that becomes a package is installed anew.
 SOURCES := $(shell find core -name '*.cpp' -o -name '*.hpp' -o -name CMakeLists.txt) pyproject.toml requirements.lock \
   $(shell find src -name __init__.py)
+# One more than processors: tests of real servers mostly wait.
+WORKERS = $$($(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: demo test lint bench docs kube-tools helm sanitize clean
@@ -25,7 +27,7 @@ test: $(VENV)/.dev lint
 	@$(PYTHON) tools/kube/build --optional
 	@$(PYTHON) tools/helm/build --optional
 	@tools/showing-dots 'Looking for a browser' tools/browser/install
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
