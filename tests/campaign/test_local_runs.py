@@ -17,6 +17,7 @@ from argosy.campaign.worlds import WORLDS
 from argosy.engines.registry import ENGINES
 from argosy.host import records
 from argosy.model.errors import ScenarioError
+from argosy.model.resources import Resources
 from argosy.model.scenario import (
     MachineCrash,
     MachineDrain,
@@ -25,6 +26,7 @@ from argosy.model.scenario import (
     Scenario,
     SchedulerCrash,
 )
+from argosy.model.transactions import ResizeMachine
 from argosy.records.journal_file import JournalFile
 from argosy.scenarios.toml_text import to_toml
 from argosy.testing.builders import SECOND, job, scenario, shared_job
@@ -238,3 +240,14 @@ def test_what_was_not_written_when_the_server_was_killed_is_asked_again(tmp_path
         }
         assert judge(spec, ENGINES, recording, is_exact=False) == []
     assert late == {6 * SECOND, 7 * SECOND}
+
+
+def test_a_machine_that_is_resized_while_there_is_no_server_is_resized_by_the_next() -> None:
+    larger = Resources(9_000, 2**40)
+    resize = MachineResize(at=2 * SECOND, machine="m1", capacity=larger)
+    recording = LOCAL.run(killed(1, down=3, faults=(resize,)), ENGINES)
+    assert [
+        (record.at, record.change)
+        for record in JournalFile(recording.later[0]).records()
+        if isinstance(record, records.MachineRecord)
+    ] == [(4 * SECOND, ResizeMachine(1, larger))]

@@ -12,7 +12,7 @@ from argosy.campaign.recordings import WorldRecording
 from argosy.campaign.trial import judge, run_trial
 from argosy.campaign.worlds import find_world
 from argosy.engines.registry import ENGINES
-from argosy.kubernetes.kinds import PODS
+from argosy.kubernetes.kinds import NODES, PODS
 from argosy.model.random import Random
 from argosy.model.scenario import ConstantLatency, Network, Scenario, SchedulerCrash
 from argosy.scenarios.toml_text import to_toml
@@ -118,4 +118,17 @@ def test_news_come_in_their_order_and_none_before_those_that_are_late(late: int)
         watch.tell(line, late if line == sent[0] else 0)
     loop.at(1_000, lambda: watch.end(is_broken=False))
     assert loop.run_until_complete(read()) == [(500 + late, line) for line in sent]
+    loop.close()
+
+
+@pytest.mark.parametrize("phase", ["Running", "Succeeded", "Failed"])
+def test_only_a_pod_that_has_not_ended_takes_time_to_leave_its_node(phase: str) -> None:
+    loop = VirtualLoop()
+    api = PlayedApi(loop, Random(1))
+    api.put(NODES, {"metadata": {"name": "n"}})
+    spec, status = {"nodeName": "n"}, {"phase": phase}
+    api.put(PODS, {"metadata": {"name": "p"}, "spec": spec, "status": status})
+    api.remove(PODS, "p")
+    leaving = ["deletionTimestamp" in each["metadata"] for each in api.documents(PODS)]
+    assert leaving == ([True] if phase == "Running" else [])
     loop.close()

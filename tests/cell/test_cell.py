@@ -512,6 +512,12 @@ def test_a_snapshot_does_not_show_later_schedulers_attributes_or_wants() -> None
     assert snapshot.held_by("late") == {"cpu": 0, "memory": 0}
 
 
+def test_the_operator_holds_what_it_claims() -> None:
+    cell = cell_of((4, 4))
+    assert claim(cell, (0, 0, cell.shape(Resources(3, 2))), scheduler=OPERATOR).all_accepted
+    assert cell.held_by(OPERATOR) == {"cpu": 3, "memory": 2}
+
+
 def test_an_audited_cell_stops_at_the_first_discrepancy() -> None:
     class Miscounting(Cell):
         def audit(self) -> list[str]:

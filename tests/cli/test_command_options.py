@@ -195,6 +195,10 @@ class TestLiveCommands:
         assert client.asked == [("scale", "web", 5)]
         assert argosy("scale", "web", "0").code == 2
 
+    def test_a_job_is_scaled_to_a_single_task(self, argosy: Call, client: RecordingClient) -> None:
+        assert argosy("scale", "web", "1").out == "web: 1 task\n"
+        assert client.asked == [("scale", "web", 1)]
+
     def test_a_fleet_comes_from_options_or_a_file(
         self, argosy: Call, client: RecordingClient, tmp_path: Path
     ) -> None:

@@ -241,6 +241,16 @@ def test_requests_of_different_bandwidth_do_not_overcommit_a_link_together() -> 
     assert (bench.view.free() >= 0).all()
 
 
+def test_a_link_that_is_used_less_than_reserved_stays_reserved_where_another_is_overused() -> None:
+    bench = linked((0, 800))
+    bench.graph.observe(bench.view, {0: 700, 1: 200})
+    bench.graph.refresh(0)
+    statistics = bench.graph.statistics
+    assert statistics is not None
+    links = statistics.free[:, bench.view.dimensions.index("bandwidth")]
+    assert links.tolist() == [300, 200]
+
+
 def on_links(faults: list[MachineUse], use: str = "observed", **settings: Any) -> ConformanceRun:
     """A task on each of two links of 1,000, one after the other, and a third at 10 s."""
     spec = CellSpec(

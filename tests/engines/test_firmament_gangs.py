@@ -20,6 +20,7 @@ from argosy.model.jobs import job_of
 from argosy.model.machines import Machine
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.scenario import CellSpec
 from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
@@ -72,6 +73,26 @@ def test_of_two_gangs_whose_waiting_costs_the_same_the_one_of_higher_precedence_
     bench.round()
     assert bench.where(older) == [-1] * 3
     assert -1 not in bench.where(higher)
+
+
+def test_running_tasks_of_a_gang_that_move_do_not_count_as_waiting_ones_that_are_placed() -> None:
+    machines = (
+        Machine("m0", Resources(2_000, 16 * GIB), attributes={"disk": "ssd"}),
+        Machine("m1", Resources(3_000, 16 * GIB)),
+    )
+    bench = Bench(CellSpec(machines=machines), policy="load-spreading", reschedule=True)
+    large = bench.add(job("large", 1, cpu=3_000))
+    bench.round()
+    gang = bench.add(job("gang", 2, gang=True))
+    bench.round()
+    assert bench.where(gang) == [0, 0]
+    bench.finish(first_tasks(large, 1).tolist())
+    # Two move to make room for others; beside them is room for one of the three that come.
+    bench.grow(job("gang", 5, gang=True).job, gang, 3)
+    other = bench.add(job("other", 2, requires={"disk": "ssd"}, precedence=5))
+    bench.round()
+    assert bench.where(other) == [0, 0]
+    assert bench.where(gang) == [1, 1, -1, -1, -1]
 
 
 @pytest.mark.parametrize("policy", ["load-spreading", "quincy", "multi-dimensional"])

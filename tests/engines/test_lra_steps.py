@@ -97,6 +97,11 @@ def test_applications_wait_for_the_next_multiple_of_the_interval() -> None:
     assert only(submit(engine, cell_of(4), service("a", 1), 0, 3), WakeMe).at == 3
 
 
+def test_without_an_interval_an_application_that_comes_at_time_0_is_decided_on_then() -> None:
+    engine = an_engine(interval=0)
+    assert only(submit(engine, cell_of(4), service("a", 1), 0, 0), WakeMe).at == 0
+
+
 def test_a_batch_takes_time_for_each_application_and_each_container() -> None:
     engine, cell = an_engine(t_lra=1_000, t_container=10), cell_of(8)
     for number, tasks in enumerate((2, 3)):

@@ -32,7 +32,7 @@ from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, RemoveMachine, Transaction
-from argosy.model.truth import SimulatedJob
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.testing.builders import GIB, SECOND, job
 
 Prober = type[Sparrow] | type[Hawk] | type[Eagle]
@@ -97,6 +97,21 @@ def test_a_probe_says_what_its_tasks_ask_for_and_how_long_they_should_take(
     assert probe.tasks is not None
     assert probe.tasks.tolist() == first_tasks(4, 3).tolist()
     assert (probe.sticky, probe.cancel) == (engine is Eagle, True)
+
+
+@pytest.mark.parametrize("engine", [Sparrow, Hawk])
+def test_when_a_machine_joins_all_groups_that_no_machine_could_take_are_tried_again(
+    engine: Prober,
+) -> None:
+    group = group_with_truth(1, Resources(1_000, GIB), (SECOND,), requires={"disk": "ssd"})
+    made, cell, both = an_engine(engine), a_cell(1), simulated_job("a", group, group).job
+    stuck = made.handle(JobSubmitted(both, 0, first_tasks(0, 2)), cell, 0)
+    assert [type(effect) for effect in stuck] == [Explain, Explain]
+    machine = Machine("m1", Resources(4_000, 16 * GIB), {"disk": "ssd"})
+    cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
+    probes: Any = made.handle(MachineJoined(1), cell, 0)
+    tried = np.concatenate([probe.tasks for probe in probes])
+    assert tried.tolist() == first_tasks(0, 2).tolist()
 
 
 @EVERY_PROBER

@@ -81,6 +81,15 @@ def test_groups_of_one_job_count_each_other() -> None:
         assert sorted(placed(engine, cell, simulated_job("a", small, small).job, 0)) == [0, 1]
 
 
+def test_a_task_of_another_group_counts_more_than_tasks_of_other_jobs() -> None:
+    small = group_with_truth(1, Resources(1_000, GIB), (SECOND,))
+    engine, cell = a_spread(), cell_of(8, 8)
+    take(cell, 0, 8)
+    assert placed(engine, cell, job("other", 5).job, 0) == [1] * 5
+    cell.commit(Transaction(OPERATOR, releases=tasks_of(99, *range(8))))
+    assert placed(engine, cell, simulated_job("a", small, small).job, 1) == [0, 1]
+
+
 def test_groups_of_one_job_see_what_the_others_take() -> None:
     groups = [group_with_truth(1, Resources(3_000, GIB), (SECOND,)) for _ in range(2)]
     engine, cell = a_spread(), cell_of(4)

@@ -98,6 +98,19 @@ def test_a_scheduler_that_is_down_hears_neither_of_machines_nor_of_its_tasks() -
     assert [at // SECOND for at, _, event in heard if isinstance(event, TaskFinished)] == [6]
 
 
+def test_schedulers_hear_of_the_first_machine_that_gets_an_attribute_and_of_none_that_loses_it() -> (
+    None
+):
+    bench = Bench(lambda *_: ())
+    machines = ["m2", "m1"]
+    bench.host.mark("open", "machine", machines, is_given=True)
+    bench.go(1)
+    assert bench.told(MachineChanged) == [MachineChanged(1)]
+    bench.host.mark("open", "machine", machines, is_given=False)
+    bench.go(2)
+    assert bench.told(MachineChanged) == [MachineChanged(1)]
+
+
 def test_time_spent_on_a_job_is_recorded_for_that_job() -> None:
     def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
         match event:

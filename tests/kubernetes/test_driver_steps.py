@@ -11,6 +11,7 @@ from unittest.mock import Mock, call
 import msgspec
 import pytest
 from small_pod_cluster import node, pod
+from test_written_orders import Client, a_pod
 from tracked_pods import tracked
 
 from argosy.kubernetes import kinds
@@ -18,7 +19,7 @@ from argosy.model.explanations import Explanation
 from argosy.service.kubernetes import driver as driver_module
 from argosy.service.kubernetes.driver import KubernetesDriver, prepare
 from argosy.service.kubernetes.rights import LastingRight, NoRight
-from argosy.worlds.kubernetes.tracked import PodState
+from argosy.worlds.kubernetes.tracked import BindOrder, PodState
 
 
 class DriverBench:
@@ -240,3 +241,28 @@ def test_priorities_and_resources_are_known_before_there_is_a_world() -> None:
     assert priorities == [5]
     [known] = [each.args[0] for each in pods.know_resources.mock_calls]
     assert known.cpu == 2_000
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_whether_bindings_have_events_is_told_to_the_writer(writes: bool) -> None:
+    client = Client()
+
+    async def bind() -> None:
+        driver = KubernetesDriver(
+            client,  # type: ignore[arg-type]
+            Mock(),
+            Mock(),
+            Mock(),
+            "argosy",
+            Mock(),
+            writes_events=writes,
+        )
+        driver.writer.start()
+        driver.writer.carry_out(BindOrder(a_pod(), "n"))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        await driver.writer.close()
+
+    asyncio.run(bind())
+    assert len(client.of("bind")) == 1
+    assert len(client.of("create")) == writes

@@ -27,11 +27,13 @@ from argosy.papers.firmament.traces import recorded
 from argosy.papers.firmament.transfers import Transfers
 from argosy.papers.firmament.workload import (
     BEGIN,
+    RACK,
     READY,
     SLOT,
     Load,
     ReplayedWorkload,
     arriving,
+    cluster,
     drawn,
     found,
 )
@@ -105,6 +107,12 @@ def test_the_workload_keeps_the_cluster_as_full_as_it_is() -> None:
     # Little's law: what arrives a second times how long it stays is what is there.
     steady = work / MICROS_PER_SECOND / load.seconds
     assert 0.5 * batch < steady < 1.6 * batch
+
+
+@pytest.mark.parametrize(("machines", "racks"), [(RACK, 1), (RACK + 1, 2), (2 * RACK, 2)])
+def test_no_rack_of_the_cluster_is_empty(machines: int, racks: int) -> None:
+    (group,) = cluster(Load(machines=machines)).groups
+    assert group.sets == tuple(f"rack-{number}" for number in range(racks))
 
 
 def test_the_workload_has_the_papers_durations() -> None:

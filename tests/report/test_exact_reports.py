@@ -285,6 +285,10 @@ class TestSweeps:
         assert [mark.x for mark in chart.lines[0].marks] == [0.0, 1.0]  # type: ignore[union-attr]
         assert chart.x.label == "load, in the order given"  # type: ignore[union-attr]
 
+    def test_the_table_names_all_engines_that_tie_for_the_best(self) -> None:
+        tied = ranking("jct", a=(1, 4e6), b=(1, 4e6), c=(3, 6e6))
+        assert sweep_table(sweep((1, tied)), self.JCT).rows == (("1", 4e6, 4e6, 6e6, "a, b"),)
+
     @pytest.mark.parametrize(("most", "is_logarithmic"), [(60e6, False), (60.1e6, True)])
     def test_an_axis_is_logarithmic_from_a_factor_of_twenty(
         self, most: float, is_logarithmic: bool

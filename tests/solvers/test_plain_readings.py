@@ -95,6 +95,12 @@ def test_an_application_that_does_not_fit_gives_its_room_to_the_next() -> None:
     assert where("serial-plain", problem([5, 5], kinds)) == [(1, 0), (1, 1)]
 
 
+def test_an_application_that_does_not_fit_keeps_no_other_away() -> None:
+    kinds = [kind("a", 2, cpu=4), kind("b", app=1)]
+    given = problem([5, 1], kinds, "b -> {a, 0, 0} in machine")
+    assert where("serial-plain", given) == [(1, 0)]
+
+
 def test_running_containers_stay_and_take_their_room() -> None:
     kinds = [kind("a", cpu=6, origin=0), kind("b", 1, cpu=5, app=1)]
     given = problem([9, 5], kinds, "b -> {a, 0, 0} in machine")

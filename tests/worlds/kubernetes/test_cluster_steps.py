@@ -8,6 +8,7 @@ from test_pod_cluster import cluster, leaving, node, on_node, pod
 
 from argosy.kubernetes.objects import Pod, PodStatus
 from argosy.model.explanations import Why
+from argosy.model.resources import Resources
 from argosy.worlds.kubernetes.cluster import PodCluster
 from argosy.worlds.kubernetes.gangs import NAME_LABEL, SIZE_LABEL
 from argosy.worlds.kubernetes.tracked import BindOrder, PodState
@@ -143,3 +144,15 @@ def test_a_pod_on_its_way_out_is_counted_anew_once() -> None:
     for _ in range(2):
         pods.set_pod(leaving(on_node(pod("a"), "n0")))
     assert counted == ["a"]
+
+
+def test_a_node_with_one_of_two_new_resources_tells_of_that_one() -> None:
+    pods, world = cluster()
+    made = node("n0")
+    room = {**made.status.allocatable, "gpu": "2"}
+    status = msgspec.structs.replace(made.status, allocatable=room)
+    pods.set_node(msgspec.structs.replace(made, status=status))
+    assert world.machines["n0"].extras.get("gpu") is None
+    assert pods.know_resources(Resources(0, 0, {"gpu": 1, "fpga": 1}))
+    assert world.machines["n0"].extras["gpu"] == 2
+    assert pods.free_on("n0")["gpu"] == 2

@@ -119,6 +119,19 @@ class TestRefusals:
         assert pods.pods["p"].state is PodState.WAITING
         assert len(world.waiting) == 1
 
+    def test_a_pod_that_is_deleted_while_it_rests_is_not_submitted_again(self) -> None:
+        pods, world = cluster()
+        pods.set_node(node("n0"))
+        tell(pods, pod("p"))
+        pods.set_node(tainted())
+        for _ in range(MOST_REFUSALS):
+            world.place(pods.pods["p"].job, "n0")
+        assert pods.pods["p"].state is PodState.OUTSIDE
+        pods.remove_pod("p")
+        pods.look_again()
+        pods.flush()
+        assert (pods.pods, world.waiting) == ({}, {})
+
     def test_a_claim_that_is_allowed_begins_the_count_anew(self) -> None:
         pods, world = cluster()
         pods.set_node(node("n0"))

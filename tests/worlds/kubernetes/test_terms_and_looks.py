@@ -12,6 +12,7 @@ from test_pod_parts import REQUIRED, WEB, node, pod
 
 from argosy.kubernetes.objects import LabelSelector, Pod, PodAffinityTerm
 from argosy.model.resources import Resources
+from argosy.worlds.kubernetes import rulebook as rulebooks
 from argosy.worlds.kubernetes import second_looks
 from argosy.worlds.kubernetes.commits import COMMIT, AgentCluster
 from argosy.worlds.kubernetes.node_rules import NodeRules
@@ -192,3 +193,25 @@ def test_a_pod_of_an_unknown_commit_is_told_to_go_once() -> None:
         assert [type(order) for order in pods.orders] == [EvictOrder]
         pods.orders.clear()
         pods.remove_pod("u")
+
+
+def test_a_term_that_was_forgotten_is_related_anew_to_those_that_were_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rulebooks, "MOST_UNUSED", 3)
+    rulebook = Rulebook(lambda *mark: None)
+    rulebook.set_node(node("hostless", {"zone": "a"}))
+    rulebook.set_node(node("n", {"zone": "a", "host": "h", "rack": "r"}))
+    near = [{**WEB, "topologyKey": key} for key in ("zone", "host", "rack")]
+    web = pod({"labels": {"app": "web"}}, affinity={"podAffinity": {REQUIRED: near}})
+    first = rulebook.needs(web)
+    rulebook.release(first)
+    needs = rulebook.needs(web)
+    assert [now is then for now, then in zip(needs.terms, first.terms, strict=True)] == [
+        False,
+        True,
+        True,
+    ]
+    rulebook.put("web", needs, "hostless")
+    # It is not the first of its kind any more, and there is none on this host.
+    assert rulebook.forbidding(needs, "n") is needs.terms[1]

@@ -292,3 +292,9 @@ def test_a_volume_that_is_not_known_does_not_hide_the_places_of_others() -> None
         "spec": {"containers": [], "volumes": volumes},
     }
     assert len(known.node_rules(msgspec.convert(document, Pod))) == 1
+
+
+def test_a_claim_that_is_not_known_does_not_hide_others_for_one_pod() -> None:
+    missing = {"name": "missing", "persistentVolumeClaim": {"claimName": "missing"}}
+    wanting = pod(volumes=[missing, {"name": "data", **CLAIM}])
+    assert known(mode="ReadWriteOncePod").for_one_pod(wanting) == ["data"]

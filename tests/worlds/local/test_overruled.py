@@ -136,6 +136,13 @@ class TestOversight:
         [number] = bench.processes.running or [2]
         assert number == 2
 
+    def test_a_try_is_refused_for_the_reason_that_is_given(self, bench: Bench) -> None:
+        bench.world.submit(sized("a"))
+        bench.go()
+        bench.world.refuse_try(1, Why.FILTERED)
+        [stop] = [order for order in bench.overseer.seen if isinstance(order, StopOrder)]
+        assert stop.why is Why.FILTERED
+
     def test_ends_are_told_apart(self, bench: Bench) -> None:
         bench.world.submit_all([sized("a"), sized("b"), sized("c")])
         bench.go()
@@ -282,3 +289,17 @@ class TestMachines:
         world.add_machine(Machine("m9", Resources(1, 1)))
         assert [world.machine_number(name) for name in ("m1", "m2", "m9")] == [0, 1, 2]
         assert not world.has_machine("m0")
+
+
+def test_a_world_begins_no_earlier_than_it_is_told(bench: Bench) -> None:
+    bench.go(10)
+    later = OverruledWorld(
+        bench.store,
+        ENGINES,
+        bench.processes,
+        lambda: bench.time,
+        bench.overseer,
+        cluster=bench.world.cluster,
+        began=3_600 * SECOND,
+    )
+    assert later.now == 3_600 * SECOND
