@@ -32,6 +32,7 @@ SMALL: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "demo": (["--engine", "omega"],),
     "firmament": (["--only", "short", "--machines", "500"],),
     "flow": (["--small", "--runs", "1"],),
+    "flow_clusters": (["--machines", "200", "--runs", "1"],),
     "flow_shapes": (["--machines", "200", "--runs", "1"],),
     "flow_unseen": (["--machines", "200", "--runs", "1"],),
     "flow_zones": (["--machines", "200", "--runs", "1"],),

@@ -1,6 +1,6 @@
 """Min-cost flow on networks unlike those of the other benchmarks, against OR-Tools. Run by hand:
 
-    python bench/flow_shapes.py [--machines N] [--runs N]
+    python bench/flow_shapes.py [--machines N] [--runs N] [--kinds a,b]
 
 `levels`: three levels of aggregators (region, zone, row), few arcs to machines. `giants`: a fiftieth
 of the machines, with fifty times the slots, and four different costs. `jobs`: tasks have an arc to
@@ -15,6 +15,7 @@ two arcs. Conditions and targets are those of flow_zones.py.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -138,22 +139,24 @@ def wide(shape: Shape) -> None:
 MAKERS = {"levels": levels, "giants": giants, "jobs": jobs, "repelled": repelled, "wide": wide}
 
 
-def made(kind: str, machines: int, utilisation: float, seed: int) -> FlowProblem:
-    shape = Shape(machines, utilisation, seed)
-    MAKERS[kind](shape)
-    return shape.problem()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--machines", type=int, default=2_000)
+def measure(
+    makers: Mapping[str, Callable[[Shape], None]],
+    seed: int,
+    description: str | None,
+    machines: int = 1_000,
+) -> None:
+    """All kinds that are asked for on the command line, at each utilisation."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--machines", type=int, default=machines)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--kinds", default=",".join(makers))
     asked = parser.parse_args()
-    for kind in MAKERS:
+    for kind in asked.kinds.split(","):
         for utilisation, wanted in WANTED.items():
-            problem = made(kind, asked.machines, utilisation, seed=5)
-            compare(f"{kind:8} {utilisation:5.0%}", problem, asked.runs, wanted)
+            shape = Shape(asked.machines, utilisation, seed)
+            makers[kind](shape)
+            compare(f"{kind:8} {utilisation:5.0%}", shape.problem(), asked.runs, wanted)
 
 
 if __name__ == "__main__":
-    main()
+    measure(MAKERS, seed=5, description=__doc__, machines=2_000)

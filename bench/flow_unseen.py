@@ -14,12 +14,9 @@ Conditions and targets are those of flow_zones.py.
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 
-from flow_shapes import SINK, UNLIMITED, WAITING, Shape
-from flow_zones import WANTED, compare
+from flow_shapes import SINK, UNLIMITED, WAITING, Shape, measure
 
 
 def clones(shape: Shape) -> None:
@@ -146,19 +143,5 @@ MAKERS = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--machines", type=int, default=1_000)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--kinds", default=",".join(MAKERS))
-    asked = parser.parse_args()
-    for kind in asked.kinds.split(","):
-        for utilisation, wanted in WANTED.items():
-            shape = Shape(asked.machines, utilisation, seed=17)
-            MAKERS[kind](shape)
-            label = f"{kind:8} {utilisation:5.0%}"
-            compare(label, shape.problem(), asked.runs, wanted)
-
-
 if __name__ == "__main__":
-    main()
+    measure(MAKERS, seed=17, description=__doc__)
