@@ -1,7 +1,8 @@
 // Runs: tasks of a class on the same machine, and their arc from the class to the machine.
 //
 // The arc has their number as its capacity. It costs what their path to the machine would cost if they had just
-// been placed, less the cost of migration, so that they stay unless another place is better by more than that.
+// been placed, without the links between aggregators, less the cost of migration, so that they stay unless another
+// place is better by more than that.
 #pragma once
 
 #include <cstddef>

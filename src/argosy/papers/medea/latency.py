@@ -33,7 +33,7 @@ def growing(point: ExperimentPoint) -> PointResult:
 
 
 def designs(point: ExperimentPoint) -> PointResult:
-    """Figure 11b: a cell of 256 machines that is full at the end; one scheduler for everything, or two.
+    """Figure 11b: a cell of 256 machines that ends nine tenths full; one scheduler for all, or two.
     In each cycle two applications arrive, with as many tasks, in jobs of ten, as their share requires.
 
     As in the paper's program, no machine is left out and identical containers have separate variables:

@@ -39,7 +39,7 @@ _SETUPS: Final = {
 #: Peak arrivals per second in figure 2.
 _PEAKS: Final = {"A": 28, "B": 40, "C": 195, "D": 373}
 
-#: Seconds over which the flood's decisions are averaged, because a job's tasks are placed at once.
+#: Seconds over which the flood's decisions are averaged.
 _WINDOW: Final = 30
 
 
