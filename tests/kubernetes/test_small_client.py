@@ -497,3 +497,18 @@ def test_reasons_of_the_operating_system_are_told_without_the_path() -> None:
     assert reason_of(OSError("odd")) == "odd"
     assert reason_of(ValueError("Odd")) == "Odd"
     assert reason_of(UnicodeDecodeError("utf-8", b"x", 0, 1, "bad")) == "not a text in UTF-8"
+
+
+@pytest.mark.parametrize("turns", range(5))
+@asynchronous
+async def test_a_watch_that_begins_while_the_server_closes_ends_as_well(turns: int) -> None:
+    async with SmallApiServer() as api:
+        host, _, port = api.connection.server.removeprefix("http://").partition(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        for _ in range(5):
+            # The server accepts the connection.
+            await asyncio.sleep(0)
+        writer.write(b"GET /api/v1/pods?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    writer.close()

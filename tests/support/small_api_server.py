@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -26,6 +26,8 @@ from argosy.testing.api_objects import (
 )
 
 Document = ObjectDocument
+#: Seconds. Far more than anything here takes; reached only if something is broken.
+PATIENCE = 60.0
 
 
 class SmallApiServer(ApiObjects):
@@ -34,6 +36,7 @@ class SmallApiServer(ApiObjects):
     def __init__(self) -> None:
         super().__init__()
         self._watches: list[tuple[str, asyncio.Queue[bytes]]] = []
+        self._is_closing = False
         self._news = asyncio.Event()
         #: Answers instead of what would be done: status and reason, for requests for which the function
         #: says so.
@@ -44,7 +47,8 @@ class SmallApiServer(ApiObjects):
         self.listeners.append(self._changed)
 
     async def __aenter__(self) -> Self:
-        self._runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=0.0)
+        self._is_closing = False
+        self._runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=PATIENCE)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
@@ -53,6 +57,7 @@ class SmallApiServer(ApiObjects):
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        self._is_closing = True
         for _, lines in self._watches:
             lines.put_nowait(b"")
         await self._runner.cleanup()
@@ -113,6 +118,9 @@ class SmallApiServer(ApiObjects):
         watch = (path, lines)
         self._watches.append(watch)
         self.watched.append(dict(request.query))
+        if self._is_closing:
+            # It was on its way when the others were ended.
+            lines.put_nowait(b"")
         while line := await lines.get():
             await response.write(line)
         self._watches.remove(watch)
@@ -127,15 +135,21 @@ def _response(answer: ApiAnswer) -> web.Response:
 def served_elsewhere(api: SmallApiServer) -> Iterator[SmallApiServer]:
     """In a thread, for commands that have a loop of their own. What is to be there is put before."""
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
+
+    def run(work: Coroutine[Any, Any, object]) -> None:
+        asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE)
+
     try:
-        asyncio.run_coroutine_threadsafe(api.__aenter__(), loop).result()
-        yield api
-        asyncio.run_coroutine_threadsafe(api.__aexit__(), loop).result()
+        run(api.__aenter__())
+        try:
+            yield api
+        finally:
+            run(api.__aexit__())
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+        thread.join(PATIENCE)
         loop.close()
 
 
