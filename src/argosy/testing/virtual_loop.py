@@ -13,6 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 _MICRO: Final = 1_000_000
+#: Turns of the loop within which tasks have to end before they are cancelled once more, and how often
+#: they are.
+_TURNS: Final = 100
+_MOST_TIMES: Final = 10
 
 
 class VirtualSelector(selectors.BaseSelector):
@@ -73,6 +77,21 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         else:
             self.call_later(self._thinking(), _unless_done, done, done.set_result, result)
         return done
+
+
+async def others_ended() -> None:
+    """Waits until all tasks have ended but the caller's, which were cancelled before. Time stands still
+    meanwhile: one that has lost its cancellation and waits for a time is cancelled once more."""
+    own = asyncio.current_task()
+    for turn in range(_TURNS * _MOST_TIMES):
+        others = asyncio.all_tasks() - {own}
+        if not others:
+            return
+        if turn % _TURNS == _TURNS - 1:
+            for task in others:
+                task.cancel()
+        await asyncio.sleep(0)
+    raise RuntimeError(f"tasks that were cancelled do not end: {sorted(map(repr, others))}")
 
 
 def _unless_done(

@@ -24,7 +24,7 @@ from argosy.service.kubernetes.played.api import PlayedApi
 from argosy.service.kubernetes.played.network import PlayedNetwork
 from argosy.service.kubernetes.played.servers import PlayedServer, as_error, owned_task
 from argosy.service.kubernetes.played.workload import PlayedWorkload
-from argosy.testing.virtual_loop import VirtualLoop
+from argosy.testing.virtual_loop import VirtualLoop, others_ended
 from argosy.worlds.kubernetes.tracked import PLACED, PodState, TrackedPod
 from argosy.worlds.local.store import LocalStore
 
@@ -87,8 +87,7 @@ class PlayedCluster:
         finally:
             if self._server is not None:
                 self._server.kill()
-            while len(asyncio.all_tasks()) > 1:
-                await asyncio.sleep(0)
+            await others_ended()
         return self._recorded(known)
 
     def _look(self) -> None:
