@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 import pytest
+from command_line import shown_on
 from live_server import PATIENCE, LiveServer, live_server
 
 from argosy import cli
@@ -223,15 +224,12 @@ class TestSubmit:
             stderr=theirs,
         )
         os.close(theirs)
-        shown = b""
         try:
-            while piece := os.read(mine, 1024):
-                shown += piece
-        except OSError:
-            # A terminal whose last user has left cannot be read.
-            pass
-        os.close(mine)
-        assert waiting.wait(PATIENCE) == 0
+            shown = shown_on(mine)
+            assert waiting.wait(PATIENCE) == 0
+        finally:
+            os.close(mine)
+            waiting.kill()
         assert b"1 finished" in shown
         assert b"finished after" in shown
 
@@ -337,17 +335,14 @@ class TestLists:
             stderr=theirs,
         )
         os.close(theirs)
-        shown = b""
-        while b"scheduler" not in shown:
-            shown += os.read(mine, 4096)
-        os.write(mine, b"q")
         try:
-            while os.read(mine, 4096):
-                pass
-        except OSError:
-            pass
-        os.close(mine)
-        assert watching.wait(PATIENCE) == 0
+            shown = shown_on(mine, b"scheduler")
+            os.write(mine, b"q")
+            shown_on(mine)
+            assert watching.wait(PATIENCE) == 0
+        finally:
+            os.close(mine)
+            watching.kill()
         assert b"tasks a second" in shown
 
 
@@ -481,6 +476,7 @@ class TestCompletion:
             capture_output=True,
             text=True,
             check=True,
+            timeout=PATIENCE,
         )
         return [line.partition(",")[2] for line in done.stdout.split()]
 

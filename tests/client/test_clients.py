@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_server import LiveServer, live_server
+from live_server import PATIENCE, LiveServer, live_server
 
 import argosy
 from argosy.api.agent_values import (
@@ -212,12 +212,15 @@ class TestCluster:
     ) -> None:
         """The server says where a stream begins, so that it can be resumed from there."""
         with socket.socket(socket.AF_INET) as raw:
+            raw.settimeout(PATIENCE)
             host, _, port = server.url.removeprefix("http://").partition(":")
             raw.connect((host, int(port)))
             raw.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
             text = b""
             while b"id: " not in text:
-                text += raw.recv(4096)
+                piece = raw.recv(4096)
+                assert piece, f"the stream ended: {text!r}"
+                text += piece
         parser = EventParser()
         parser.feed(text[text.index(b"id: ") :].split(b"\r")[0] + b"\n\n")
         with server.client() as client:

@@ -6,7 +6,8 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -27,15 +28,19 @@ Make = Callable[..., LiveBench]
 
 
 def gate(directory: Path) -> str:
-    """A pipe: a task that reads it waits until `open_gate`."""
+    """A pipe: a task that reads it waits until the gate is `opened`."""
     path = directory / "gate"
     os.mkfifo(path)
     return str(path)
 
 
-def open_gate(path: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY)
+@contextmanager
+def opened(path: str) -> Iterator[None]:
+    """Within the block, whoever reads the pipe goes on."""
+    # For writing alone, this would wait for a reader, which there may never be.
+    descriptor = os.open(path, os.O_RDWR)
     os.write(descriptor, b"\n")
+    yield
     os.close(descriptor)
 
 
@@ -113,8 +118,8 @@ def test_logs_are_followed_until_the_try_is_over(live: LiveBench, tmp_path: Path
     async def follow() -> bytes:
         async with live.client.get(f"/v1/jobs/{name}/tasks/0/logs?follow=true") as response:
             seen = await response.content.readuntil(b"\n")
-            await asyncio.to_thread(open_gate, closed)
-            return seen + await response.content.read()
+            with opened(closed):
+                return seen + await response.content.read()
 
     assert live.run(follow()) == b"before\nafter\n"
 

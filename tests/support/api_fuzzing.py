@@ -47,6 +47,8 @@ ENDLESS = "/v1/events"
 MOST_TASKS = 20
 MOST_RETRIES = 2
 PATIENCE = 30.0
+#: Seconds within which jobs that were cancelled are over.
+LONGEST_END = 120.0
 
 
 class FuzzedServer:
@@ -96,10 +98,9 @@ class FuzzedServer:
 
     def clean_up(self) -> None:
         """Cancels all jobs, and waits until they are over."""
-        while True:
-            jobs = self.ask("GET", "/v1/jobs?open=true&limit=1000").json()["items"]
-            if not jobs:
-                return
+        deadline = time.monotonic() + LONGEST_END
+        while jobs := self.ask("GET", "/v1/jobs?open=true&limit=1000").json()["items"]:
+            assert time.monotonic() < deadline, f"these jobs do not end: {jobs}"
             for each in jobs:
                 name = requests.utils.quote(each["id"], safe="")
                 self.ask("POST", f"/v1/jobs/{name}/cancel")

@@ -251,7 +251,10 @@ class Browser:
             self._runner.close()
             # Its helpers are of the same group.
             os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.communicate()
+            # One that has left the group may keep standard error open: nobody waits for its end.
+            self._process.wait(PATIENCE)
+            assert self._process.stderr is not None
+            self._process.stderr.close()
             self._folder.cleanup()
 
 

@@ -256,7 +256,10 @@ class KillableServer:
             reply = connection.getresponse()
             assert reply.status == 200
             turn, expected = 0, len(json.loads(changes))
+            deadline = time.monotonic() + PATIENCE
             while expected:
+                # Signs of life come however long there is no event.
+                assert time.monotonic() < deadline, f"{expected} events of turn {last} are missing"
                 line = reply.readline().decode().rstrip("\n")
                 assert line or not reply.isclosed(), "the stream ended"
                 if line.startswith("id: "):
