@@ -25,7 +25,7 @@ from argosy.measures.measure import (
 )
 from argosy.measures.timeline import task_times, timeline
 from argosy.model.jobs import task_number
-from argosy.model.scenario import FleetEntry, MachineCrash, Takes
+from argosy.model.scenario import ConstantLatency, FleetEntry, MachineCrash, Network, Takes
 from argosy.records.summary import Daily, Distribution
 from argosy.testing.builders import SECOND, cell, job, scenario
 
@@ -272,3 +272,18 @@ def test_a_gang_that_did_not_start_as_a_whole_is_split() -> None:
     spec = scenario("sparrow", [gangs["split"]], cell=cell(2), replicas=1, horizon=SECOND)
     counts = execute(spec, None).counts
     assert (counts.tasks_running, counts.gangs, counts.gangs_split) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(("horizon", "gangs"), [(5, 0), (6, 1)])
+def test_a_gang_whose_start_lies_beyond_the_horizon_has_not_run(horizon: int, gangs: int) -> None:
+    # A probe, its question and the answer, each of which takes two seconds.
+    spec = scenario(
+        "sparrow",
+        [job("late", 2, cpu=1_000, seconds=5, gang=True)],
+        cell=cell(2),
+        replicas=1,
+        horizon=horizon * SECOND,
+        network=Network(latency=ConstantLatency(delay=2 * SECOND)),
+    )
+    counts = execute(spec, None).counts
+    assert (counts.gangs, counts.gangs_split) == (gangs, 0)

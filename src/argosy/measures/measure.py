@@ -178,11 +178,13 @@ def _gangs(world: SimulatedWorld) -> tuple[int, int]:
     if not numbers:
         return 0, 0
     tasks, _, started = _starts(world)
+    now = world.host.runtime.now
     jobs = jobs_of(tasks)
     ran = split = 0
     for number in numbers:
         mine = started[jobs == number]
-        mine = mine[mine >= 0]
+        # A start that is on its way when the run ends lies in the future.
+        mine = mine[(mine >= 0) & (mine <= now)]
         if len(mine):
             ran += 1
             split += len(mine) < counts[number] or bool(mine.min() < mine.max())
