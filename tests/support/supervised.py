@@ -6,6 +6,7 @@ import os
 import select
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from argosy.worlds.local import (
@@ -17,7 +18,6 @@ from argosy.worlds.local import (
     TrySpec,
     TryState,
     TryStatus,
-    sweep,
 )
 
 #: Seconds. Far more than anything here takes; reached only if something is broken.
@@ -94,6 +94,14 @@ class Bench:
         while self.launcher.reap():
             assert time.monotonic() < deadline
             os.sched_yield()
+
+
+def sweep(tries: Iterable[SupervisedTry]) -> Iterator[tuple[SupervisedTry, TryStatus]]:
+    """Those of the tries that are over, whether or not a report said so."""
+    for each in tries:
+        status = each.status()
+        if status.state.is_over:
+            yield each, status
 
 
 def await_exit(each: SupervisedTry) -> TryStatus:

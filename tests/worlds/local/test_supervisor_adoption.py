@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from supervised import PATIENCE, Bench, await_exit, await_readable
+from supervised import PATIENCE, Bench, await_exit, await_readable, sweep
 
 from argosy.worlds.local import (
     EndCause,
@@ -25,7 +25,6 @@ from argosy.worlds.local import (
     TrySpec,
     TryState,
     read_output,
-    sweep,
 )
 from argosy.worlds.local.launcher import supervisor_program
 from argosy.worlds.local.records import SupervisorIdentity, read_identity, write_claim

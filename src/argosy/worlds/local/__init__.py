@@ -13,7 +13,7 @@ files.
     spec        what to run
     launcher    starts supervisors
     supervised  a try: its status, stop, kill; adopted from its directory
-    reports     hears of changes; looks at tries whose report may be lost
+    reports     hears of changes
     outputs     reads what a command wrote
     isolation   which limits this computer can enforce
 """
@@ -31,7 +31,7 @@ from argosy.worlds.local.records import (
     TryEnd,
     TryOutcome,
 )
-from argosy.worlds.local.reports import ReportSocket, TryReport, sweep
+from argosy.worlds.local.reports import ReportSocket, TryReport
 from argosy.worlds.local.spec import CaptureLimits, ProcessLimits, SupervisorError, TrySpec
 from argosy.worlds.local.supervised import SupervisedTry, TryState, TryStatus
 
@@ -60,5 +60,4 @@ __all__ = [
     "TryStatus",
     "detect_isolation",
     "read_output",
-    "sweep",
 ]

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,7 @@ import msgspec
 
 from argosy.worlds.local.records import parse_lines
 from argosy.worlds.local.spec import SupervisorError
-from argosy.worlds.local.supervised import SupervisedTry, TryState, TryStatus
+from argosy.worlds.local.supervised import TryState
 
 #: More than a report ever takes.
 LARGEST: Final = 1 << 16
@@ -95,11 +94,3 @@ class ReportSocket:
         except (SupervisorError, KeyError, ValueError):
             self.malformed += 1
             return []
-
-
-def sweep(tries: Iterable[SupervisedTry]) -> Iterator[tuple[SupervisedTry, TryStatus]]:
-    """Those of the tries that are over, whether or not a report said so."""
-    for each in tries:
-        status = each.status()
-        if status.state.is_over:
-            yield each, status
