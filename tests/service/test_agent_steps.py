@@ -371,11 +371,12 @@ def test_an_agent_is_where_it_was_told_and_as_late(
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
+    # In a loop without the server, whose own tasks would sleep and wake for ever, and nothing else run.
     with monkeypatch.context() as patch:
         patch.setattr(agent_module.asyncio, "sleep", sleep)
-        asked.live.run(asked.agent.answer_later())
+        asyncio.run(asked.agent.answer_later())
         asked.agent._options = AgentOptions()
-        asked.live.run(asked.agent.answer_later())
+        asyncio.run(asked.agent.answer_later())
     assert slept == [0.25]
 
 
