@@ -269,5 +269,5 @@ def _request(pod: dict[str, Any]) -> dict[str, int]:
 
 
 def _amount(text: str) -> int:
-    """Processors in thousandths, whatever the unit."""
+    """As the played manifests write it: processors in thousandths, anything else in its own unit."""
     return int(text.removesuffix("m"))
