@@ -186,3 +186,27 @@ class TestFaults:
     def test_random_crashes_without_an_end_go_on(self) -> None:
         told = changes(RandomCrashes(what="machines", every=SECOND, down=SECOND))
         assert told[-1][0] > 50 * SECOND
+
+    def test_a_fault_that_lasts_no_time_is_over_at_once(self) -> None:
+        told = changes(
+            MachineCrash(at=2 * SECOND, machine="m3", down=0),
+            MachineDrain(at=3 * SECOND, machine="m4", lasts=0),
+            SchedulerCrash(at=4 * SECOND, scheduler="s-1", down=0),
+        )
+        assert [(at / SECOND, what) for at, what in told] == [
+            (2, "RemoveMachine 3"),
+            (2, "ReviveMachine 3"),
+            (3, "DrainMachine 4"),
+            (3, "DrainMachine 4"),
+            (4, "crash s-1"),
+            (4, "restart s-1"),
+        ]
+
+    def test_a_random_crash_at_the_very_end_still_strikes(self) -> None:
+        def struck(end: int | None) -> list[int]:
+            crashes = RandomCrashes(what="machines", every=30 * SECOND, down=SECOND, end=end)
+            return [at for at, what in changes(crashes) if what.startswith("RemoveMachine")]
+
+        first = struck(None)[0]
+        assert struck(first) == [first]
+        assert struck(first - 1) == []
