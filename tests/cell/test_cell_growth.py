@@ -439,3 +439,11 @@ def test_every_engine_leaves_waiting_what_asks_for_a_resource_that_no_machine_ha
     world.run()
     states = [world.host.board.state(task_number(number, 0)) for number in (0, 1)]
     assert [state == FINISHED for state in states] == [False, True]
+
+
+def test_a_group_that_a_machine_joins_no_set_of_is_known_all_the_same() -> None:
+    cell = Cell(("cpu", "memory"))
+    machine = Machine("m", Resources(4_000, 1), joins={"zone": ()})
+    cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
+    assert cell.groups == ("zone",)
+    assert cell.sets_in("zone") == cell.sets_of(0, "zone") == ()

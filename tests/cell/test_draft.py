@@ -127,6 +127,21 @@ class TestDraft:
         assert not len(left)
         assert sorted(draft.claims().machines.tolist()) == expected
 
+    @pytest.mark.parametrize(("free", "expected"), [(0, [4, 4]), (1, [5, 4])])
+    def test_victims_are_shared_out_even_where_this_draft_has_taken_what_was_free(
+        self, free: int, expected: list[int]
+    ) -> None:
+        cell = cell_of(8, 8)
+        rows = np.repeat(np.array([0, 1], np.int32), [8 - free, 8])
+        shapes = np.full(len(rows), cell.shape(Resources(1, 1)), np.int32)
+        held = Claims(tasks(*range(100, 100 + len(rows))), rows, shapes, cell.versions(rows))
+        assert cell.commit(Transaction("s", held)).all_accepted
+        draft, shape = Draft(cell.view()), cell.shape(Resources(1, 1), (), 5)
+        mine = tasks(*range(sum(expected)))
+        _, left = draft.place(mine, shape, Rule.FIRST, Random(1), preempt_below=5)
+        assert len(left) == 0
+        assert np.bincount(draft.claims().machines).tolist() == expected
+
     def test_room_of_lower_precedence_is_used_only_when_there_is_no_other(self) -> None:
         cell = cell_of(4, 4)
         low, high = (cell.shape(Resources(3, 1), precedence=p) for p in (0, 5))

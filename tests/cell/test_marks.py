@@ -55,7 +55,9 @@ def test_a_mark_stays_when_a_machine_is_relabelled(cell: Cell) -> None:
 def test_a_snapshot_keeps_the_marks_it_was_taken_with(cell: Cell) -> None:
     cell.mark("fits", cell.members("machine", "m5"))
     snapshot = cell.snapshot()
+    labels = snapshot.labels_version
     cell.mark("fits", cell.members("machine", "m6"))
+    assert (snapshot.labels_version, cell.labels_version) == (labels, labels + 1)
     assert np.flatnonzero(to_mask(snapshot.where({"fits": "true"}), MACHINES)).tolist() == [5]
     assert marked(cell) == [5, 6]
 

@@ -179,7 +179,7 @@ class TestShares:
         assert self.share(own=20, others=20, weight=3.0) == pytest.approx(1 / 4)
 
     def test_who_wants_less_than_its_share_has_no_bound(self) -> None:
-        assert self.share(own=4, others=20) == np.inf
+        assert self.share(own=3, others=20) == np.inf
         assert self.share(own=4, others=4) == np.inf
         assert self.share(own=5, others=4) == pytest.approx(4 / 8)
 
