@@ -54,6 +54,23 @@ def test_after_a_container_has_moved_others_are_looked_at_again() -> None:
     assert only(answer(engine, cell, effects, 2 * INTERVAL), WakeMe).at == 3 * INTERVAL
 
 
+def test_a_container_whose_move_is_refused_goes_on_to_run() -> None:
+    engine, cell = an_engine(migrate=1), cell_of(4, 4)
+    made = service("a", 1, constraints=(APART,))
+    cell.admit(0, made)
+    submit(engine, cell, made, 0)
+    effects = decide(engine, cell, plan(engine, cell))
+    here = int(only(effects, Commit).transaction.claims.machines[0])
+    answer(engine, cell, effects)
+    claim(cell, "other", 7, here, "u")
+    engine.handle(MachineChanged(0), cell, INTERVAL)
+    effects = decide(engine, cell, plan(engine, cell, 2 * INTERVAL), 2 * INTERVAL)
+    take(cell, 1 - here, 4)
+    answer(engine, cell, effects, 2 * INTERVAL)
+    assert cell.machine_of(int(tasks_of(0, 0)[0])) == here
+    assert engine._open == {0: 1}
+
+
 def test_an_application_without_a_place_that_is_cancelled_meanwhile_is_not_told() -> None:
     engine, cell, giant = an_engine(), cell_of(4), service("a", 1, cpu=9_000)
     submit(engine, cell, giant, 0)
