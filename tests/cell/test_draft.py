@@ -293,3 +293,25 @@ class TestLimits:
         assert refusal.why is Why.JOB_LIMIT
         cell.set_limits("s", None, None)
         assert cell.commit(Transaction("s", draft.claims())).all_accepted
+
+
+def test_a_machine_that_names_a_set_twice_is_in_it_once() -> None:
+    cell = Cell(("cpu", "memory"))
+    machine = Machine("m", Resources(4, 4), joins={"rack": ("r0", "r0")})
+    cell.commit(Transaction(OPERATOR, machines=(AddMachine(machine),)))
+    assert cell.sets_of(0, "rack") == ("r0",)
+
+
+def test_nothing_of_an_unknown_resource_is_nothing() -> None:
+    cell = cell_of(4)
+    shape = cell.shape(Resources(1, 1, {"gpu": 0}))
+    assert shape == cell.shape(Resources(1, 1))
+    assert cell.unknown_resource(shape) is None
+    assert cell.unknown_resource(cell.shape(Resources(1, 1, {"gpu": 1}))) == "gpu"
+
+
+@pytest.mark.parametrize(("size", "measure"), [(4, "room"), (9, "")])
+def test_a_search_that_found_nothing_has_measured_nothing(size: int, measure: str) -> None:
+    cell = cell_of(4)
+    found = cell.find(cell.shape(Resources(size, 1)), 1, Rule.BEST, Random(1))
+    assert found.explanation().measure == measure
