@@ -205,7 +205,8 @@ class TestFilters:
         assert len(framework.put_back(HoardedJob(job("other").job, 2, tasks_of(2, 0)))) == 1
 
     def test_why_nothing_is_offered_is_told_again_only_if_it_changes(self) -> None:
-        framework, cell = self.framework(avoid={"a": "1"}), cell_of(4, 4, m1={"a": "1"})
+        framework = self.framework(failed_first=True, avoid={"a": "1"})
+        cell = cell_of(4, 4, m1={"a": "1"})
         framework.submit(HoardedJob(job("a").job, 0, tasks_of(0, 0)))
         available = cell.free()
         framework.decline(available, np.zeros(0, np.int32), 10, is_short=True)

@@ -189,7 +189,7 @@ class Mesos:
             has_its_share = False
             if self._settings.offers == "fair-share":
                 part = self._fair_part(framework, offer, view)
-                has_its_share = bool(offer.any() and not part.any())
+                has_its_share = not part.any()
                 offer = part
             if offer.any():
                 return (

@@ -161,9 +161,7 @@ class CurrentShare(msgspec.Struct, frozen=True):
         for group, mine in job.tasks_by_group(tasks):
             part = np.array(group.request.within(view.dimensions), np.float64) / self.whole
             before = (held + np.arange(len(mine))[:, None] * part).max(axis=1)
-            count += (allowed := int((before < self.most - _NOTHING).sum()))
-            if allowed < len(mine):
-                break
+            count += int((before < self.most - _NOTHING).sum())
             held = held + len(mine) * part
         return count
 

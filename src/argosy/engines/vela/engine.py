@@ -218,7 +218,7 @@ class Vela:
     def _withdraw(self, event: Withdrawal, now: int) -> None:
         for task in withdrawn(event).tolist():
             item = self._current.pop(task, None)
-            if item is not None and item.phase is Phase.SAMPLING and not item.candidates:
+            if item is not None and item.phase is Phase.SAMPLING:
                 self._stop_asking(item)
         for item in self._current.values():
             if item.number == event.number:
