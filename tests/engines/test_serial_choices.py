@@ -167,7 +167,7 @@ def test_a_decision_takes_time_for_the_tasks_that_the_share_allows() -> None:
     assert only(submit(engine, cell, job("a", 8).job, 0), Think).duration == 1_040
 
 
-class TestShares:
+class TestFairShares:
     def share(self, *, own: int, others: int, weight: float = 1.0) -> float:
         cell, fair = cell_of(8), FairShare("s", 1.0)
         fair.want(job("a", own).job, tasks_of(0, *range(own)), cell)

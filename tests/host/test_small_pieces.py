@@ -72,7 +72,7 @@ def test_each_kind_of_job_goes_round_by_itself() -> None:
     assert [each.name for each in routed if each] == ["one", "one", "two", "one", "two"]
 
 
-class TestQuestions:
+class TestRoomQuestions:
     def bench(self) -> Any:
         """What is posted, and what is sent to machines; the first of two queues has room."""
         cell = cell_of(4, 4)
