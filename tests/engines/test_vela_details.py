@@ -100,3 +100,19 @@ def test_what_ends_sooner_is_woken_for_first() -> None:
     assert last.at == 500
     assert only(engine.handle(TimerFired(last.name), cell, 500), Think)
     assert np.isclose(engine.figures()["computing s"], 500e-6)
+
+
+@pytest.mark.parametrize(("prefer", "expected"), [("highest", 0), ("lowest", 1)])
+def test_the_highest_score_is_best_unless_the_lowest_is_preferred(
+    prefer: str, expected: int
+) -> None:
+    # The first machine has two points and the second one.
+    engine, cell = a_vela("a", prefer=prefer), federation(a=2)
+    commit = ready_to_commit(engine, cell, [0, 1])
+    assert commit.transaction.claims is not None
+    assert commit.transaction.claims.machines.tolist() == [expected]
+    assert commit.explanation is not None
+    assert (commit.explanation.rule, commit.explanation.second) == (
+        f"{prefer} score",
+        1 - expected,
+    )
