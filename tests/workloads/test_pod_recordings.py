@@ -351,3 +351,85 @@ class TestConstraints:
         )
         [found] = constraints_of(apart, noted.append)
         assert found.hard
+
+
+def recorded(nodes: list[Node], *lives: PodLife) -> CarriedOver:
+    return carry_over(ClusterRecording(nodes=tuple(nodes), lives=lives, start=0, end=900 * SECOND))
+
+
+def near(label: str, key: str, value: str) -> dict[str, Any]:
+    """Affinity to pods with the label, on nodes with the same value of `key`."""
+    term = {"labelSelector": {"matchLabels": {label: value}}, "topologyKey": key}
+    return {"podAffinity": {REQUIRED: [term]}}
+
+
+def test_resources_beyond_those_of_a_cell_are_left_out_of_requests() -> None:
+    names = [f"r{number}" for number in range(6)]
+    room = {"cpu": "4", "pods": "10", **dict.fromkeys(names, "3")}
+    wide = msgspec.convert(
+        {"metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": room}}, Node
+    )
+    asked = {"requests": {"cpu": "1", **dict.fromkeys(names, "2")}}
+    found = recorded([wide], life(pod(containers=[{"name": "c", "resources": asked}]), 10))
+    extras = only(found).job.groups[0].request.extras
+    assert {name: extras[name] for name in extras if name != "pods"} == dict.fromkeys(names[:5], 2)
+    assert only(found).job.groups[0].request.cpu == 1_000
+    assert found.machines[0].capacity.extras == {"pods": 10, **dict.fromkeys(names[:5], 3)}
+    assert found.left_out == ("not carried over: requests of r5, one resource too many (1 pod)",)
+
+
+def test_places_are_labels_that_are_known_for_it_or_that_a_rule_names() -> None:
+    labels = {
+        "topology.kubernetes.io/zone": "a",
+        "example.com/zone": "other",
+        "example.com/rack": "r1",
+        "example.com/region": "",
+        "row": "7",
+        "disk": "ssd",
+    }
+    far = life(pod("p", affinity=near("app", "row", "db")), 10)
+    lost = life(pod("q", affinity=near("app", "nowhere", "db")), 10)
+    found = recorded([node("n0", labels), node("n1", {"row": "8"}), node("n2", {"row": "7"})], far)
+    assert [(group.name, group.sets) for group in found.groups] == [
+        ("zone", ("a",)),
+        ("rack", ("r1",)),
+        ("region", ()),
+        ("row", ("7", "8")),
+    ]
+    assert [machine.joins for machine in found.machines] == [
+        {"zone": ("a",), "rack": ("r1",), "row": ("7",)},
+        {"row": ("8",)},
+        {"row": ("7",)},
+    ]
+    assert len(only(found).job.constraints) == 1
+    assert found.left_out == ()
+    without = recorded([node("n0", labels)], lost)
+    assert only(without).job.constraints == ()
+    assert [group.name for group in without.groups] == ["zone", "rack", "region"]
+    assert without.left_out == (
+        "not carried over: rules on a topology key that no node has (1 pod)",
+    )
+
+
+def test_labels_that_controllers_write_are_tags_only_where_a_rule_names_them() -> None:
+    hashed = {"labels": {"app": "w", "pod-template-hash": "x1"}}
+    nodes = [node("n0", {"row": "7"})]
+    alone = recorded(nodes, life(pod("a", hashed), 10))
+    assert only(alone).job.groups[0].tags == ("app:w",)
+    other = pod("b", affinity=near("pod-template-hash", "row", "x1"))
+    named = recorded(nodes, life(pod("a", hashed), 10), life(other, 11))
+    assert named.jobs[0].job.groups[0].tags == ("app:w", "pod-template-hash:x1")
+
+
+def test_jobs_are_in_order_whatever_the_order_in_which_their_pods_were_seen() -> None:
+    late = [life(pod(f"w{n}", owner="Job/w", **ANYWHERE), 30 + n, 40, 60 + n) for n in (1, 0)]
+    early = life(pod("e", **ANYWHERE), 5, 6, 7)
+    # What was there from the beginning is in the order in which it came.
+    there = [life(pod(f"v{n}", owner="Job/v", **ANYWHERE), n, 4, 50 + n) for n in (2, 1)]
+    found = recorded([node("n0")], *late, early, *there)
+    assert [(job.id, job.submit // SECOND, job.job.tasks) for job in found.jobs] == [
+        ("one.v", 1, 2),
+        ("one.e", 5, 1),
+        ("one.w", 30, 2),
+    ]
+    assert found.jobs[2].truth[0].durations == (20 * SECOND, 21 * SECOND)
