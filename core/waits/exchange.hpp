@@ -1,8 +1,9 @@
 // How wait views compare and merge their entries.
 //
 // Two views compare a job by its digest (ledger.hpp), and send each other the entries of jobs that differ.
-// Joining takes over newer entries, so it does not matter how often or in which order states arrive. Of two
-// busy-until times, the later one is based on more reports. O(jobs) to compare, O(entries) to join.
+// Joining takes over newer entries, so it does not matter how often or in which order states arrive; those on
+// machines that the view has not learnt of stay different. Of two busy-until times, the later one is based on more
+// reports. O(jobs) to compare, O(entries) to join.
 #pragma once
 
 #include "waits/wait_view.hpp"
@@ -105,6 +106,8 @@ inline void WaitView::join(const WaitState& state) {
       Placing* entry = ledger_.find(task);
       Placing told{state.work[at], state.machines[at], 0, state.versions[at], 0};
       if (entry == nullptr || !Ledger::is_news(*entry, told.version, told.machine)) continue;
+      // As of a report: what is told again later counts once the machine is known.
+      if (told.is_placed() && told.machine >= machines()) continue;
       take_off(*entry);
       if (told.is_placed()) told.shape = renamed[state.task_shapes[at]];
       put_on(told);

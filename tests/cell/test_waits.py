@@ -458,6 +458,21 @@ def test_views_may_know_shapes_in_another_order() -> None:
     assert mine.held().sum() == 2000
 
 
+def test_what_runs_on_a_machine_that_is_not_known_yet_counts_once_it_is() -> None:
+    mine, theirs = a_view(3), a_view(2)
+    last = np.array([0, 0, 1], np.uint8)
+    mine.choose(tasks_of(4, 1), 1, 0, 100, 0, Random(1), 1, last)
+    theirs.join(mine.state())
+    theirs.learn(np.full(3, 1000, np.int64), np.ones(3, np.uint8))
+    assert theirs.work().tolist() == [0, 0, 0]
+    assert theirs.differing(*mine.digests()).tolist() == [4]
+    theirs.join(mine.state())
+    assert theirs.work().tolist() == [0, 0, 100]
+    end(theirs, tasks_of(4, 1), np.array([2], np.int32))
+    theirs.settle(0)
+    assert (theirs.work().tolist(), theirs.held().tolist()) == ([0, 0, 0], [[0], [0], [0]])
+
+
 def test_a_job_has_as_many_tasks_as_the_most_that_were_told() -> None:
     view = a_view(2)
     machines, *_ = choose(view, 0, 5)
