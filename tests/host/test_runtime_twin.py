@@ -13,9 +13,10 @@ from twin_runtime import Item, Rules, TwinHand, TwinRuntime, notices
 from argosy._core import Cell, ProbeTerms, QueueOrder, QueueRules, Random, TaskRuntime, TaskState
 from argosy.model.tasks import first_tasks
 
-CAPACITY = [2, 3, 1, 4, 2]
-ATTRIBUTES = [0, 1, 0, 1, 1]
+CAPACITY = [2, 3, 1]
+ATTRIBUTES = [0, 1, 1]
 SIZES = (1, 2, 3)
+ESTIMATES = (1, 3, 5, 8, 15, 16, 30)
 OWNERS = (0, 1)
 MACHINES = len(CAPACITY)
 
@@ -59,13 +60,17 @@ class Both:
         return list(tasks[first : first + 1 + self.below(most)])
 
     def machines(self, count: int) -> list[int]:
-        return [self.below(MACHINES) for _ in range(count)]
+        first = self.below(MACHINES)
+        return [first if self.below(2) else self.below(MACHINES) for _ in range(count)]
+
+    def estimate(self) -> int:
+        return ESTIMATES[self.below(len(ESTIMATES))]
 
     # What is done.
 
     def submit(self) -> None:
-        count, size, is_alike = 1 + self.below(4), SIZES[self.below(3)], self.below(2)
-        estimates = [1 + self.below(30) for _ in range(count)]
+        count, size, is_alike = 1 + self.below(8), SIZES[self.below(3)], self.below(2)
+        estimates = [self.estimate() for _ in range(count)]
         times = [self.below(40) - 1 for _ in range(count)]
         if is_alike:
             estimates, times = [estimates[0]] * count, [times[0]] * count
@@ -106,10 +111,10 @@ class Both:
         return Item(task, -1, job, size, estimate, machine, at, self.runtime.now)
 
     def enqueue(self) -> None:
-        tasks = self.some(self.tasks_in(TaskState.PENDING), 6)
+        tasks = self.some(self.tasks_in(TaskState.PENDING), 9)
         machines, batch = self.machines(len(tasks)), []
         at, first, spacing = self.runtime.now + self.below(4), self.below(3), self.below(4)
-        estimate = 1 + self.below(30) if self.below(4) == 0 else None
+        estimate = self.estimate() if self.below(4) == 0 else None
         wanted = [self.below(2) for _ in tasks] if self.below(2) else []
         for row, (task, machine) in enumerate(zip(tasks, machines, strict=True)):
             after = first + row * spacing
@@ -142,7 +147,7 @@ class Both:
             return
         job, size, *_ = self.twin.facts[pending[self.below(len(pending))]]
         tasks = [task for task in pending if self.twin.facts[task][0] == job]
-        owner, estimate = self.runtime.board.owner(job), 1 + self.below(30)
+        owner, estimate = self.runtime.board.owner(job), self.estimate()
         at, wanted = self.runtime.now + self.below(4), self.below(3) - 1
         requirement = self.requirements[wanted] if wanted >= 0 else 0
         terms = ProbeTerms(job, owner, self.scheduler, self.shapes[size], estimate, requirement)
@@ -234,9 +239,9 @@ class Both:
         self.twin.awaited |= set(machines)
 
     def step(self) -> None:
-        actions = [self.submit, self.launch, self.enqueue, self.probe, self.deal] * 3
-        actions += [self.evict, self.end, self.cancel] * 2
-        actions += [self.crash, self.drain, self.restart, self.watch]
+        actions = [self.submit, self.enqueue, self.enqueue, self.enqueue] * 3
+        actions += [self.launch, self.probe, self.deal, self.end, self.cancel, self.watch] * 2
+        actions += [self.evict, self.crash, self.drain, self.restart]
         actions[self.below(len(actions))]()
 
     # What comes of it.
