@@ -433,3 +433,18 @@ def test_jobs_are_in_order_whatever_the_order_in_which_their_pods_were_seen() ->
         ("one.w", 30, 2),
     ]
     assert found.jobs[2].truth[0].durations == (20 * SECOND, 21 * SECOND)
+
+
+def test_nodes_that_share_a_host_name_are_told_apart_by_an_attribute() -> None:
+    label = "kubernetes.io/hostname"
+    nodes = [node("n0", {label: "same", "disk": "ssd"}), node("n1", {label: "same"})]
+    term = {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
+    found = recorded(nodes, life(pod(affinity=affinity), 10))
+    assert only(found).job.groups[0].requires == {"admits/one.p": "true"}
+
+
+def test_a_port_of_the_pod_alone_is_nothing_to_carry_over() -> None:
+    ports = [{"containerPort": 1, "hostIP": "10.0.0.1"}]
+    made = pod(containers=[{"name": "c", "ports": ports}])
+    assert recorded([node("n0")], life(made, 10)).left_out == ()
