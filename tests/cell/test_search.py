@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -142,6 +144,69 @@ def test_every_placement_is_one_the_rule_allows(
     if not found.is_complete:
         assert not any(fits(machine) for machine in range(cell.machines))
     assert found.looked_at == found.feasible + sum(found.ruled_out.values())
+
+
+@settings(max_examples=80)
+@given(questions(), st.integers(0, 2**32))
+def test_a_search_that_ranks_explains_itself_as_its_plain_reading_does(
+    question: tuple[Cell, int, dict[str, object], Rule, int], seed: int
+) -> None:
+    cell, shape, options, rule, count = question
+    assume(rule in RANKED and count > 0)
+    found = cell.find(shape, count, rule, Random(seed), **options)  # type: ignore[arg-type]
+    request, names = cell.shape_request(shape), cell.dimensions
+    capacity, room = cell.capacity().tolist(), cell.free().tolist()
+    within, needs_room = options.get("within"), bool(options.get("needs_room", True))
+    taken = [0] * cell.machines
+
+    def reason(machine: int) -> str:
+        if cell.is_draining(machine):
+            return "down"
+        is_in = not isinstance(within, np.ndarray) or int(within[machine // 64]) >> machine % 64 & 1
+        if not is_in or 0 < int(options["per_machine"]) <= taken[machine]:  # type: ignore[call-overload]
+            return "filtered"
+        return next((name for name, lack in lacking(machine).items() if lack > 0), "")
+
+    def lacking(machine: int) -> dict[str, int]:
+        has = room[machine] if needs_room else capacity[machine]
+        asked = [want * (taken[machine] + 1 if needs_room else 1) for want in request]
+        return dict(zip(names, np.subtract(asked, has).tolist(), strict=True))
+
+    def score(machine: int) -> int:
+        if rule == Rule.SMALLEST_KEY:
+            return int(options["keys"][machine])  # type: ignore[index]
+        return left_over(room[machine], request, capacity[machine])
+
+    reasons = [reason(machine) for machine in range(cell.machines)]
+    assert found.ruled_out == dict(Counter(why for why in reasons if why))
+    assert (found.looked_at, found.feasible) == (cell.machines, reasons.count(""))
+    fitting = sorted(map(score, np.flatnonzero(np.array(reasons) == "").tolist()))
+    if rule == Rule.WORST:
+        fitting.reverse()
+    best, second = [*fitting, None, None][:2]
+    assert (found.score, found.second_score if second is not None else None) == (best, second)
+    if second is not None:
+        assert found.second is not None
+        assert found.second != found.machines[0]
+        assert (reasons[found.second], score(found.second)) == ("", second)
+    for machine in found.machines.tolist():
+        taken[machine] += 1
+    expected: tuple[object, ...] | None = None
+    wanted = dict(zip(names, request, strict=True))
+    for machine in range(cell.machines) if not found.is_complete else ():
+        if reason(machine) in ("down", "filtered", ""):
+            continue
+        is_small = any(want > has for want, has in zip(request, capacity[machine], strict=True))
+        short = {name: lack for name, lack in lacking(machine).items() if lack > 0}
+        share, name = max(
+            ((Fraction(lack, wanted[name]), name) for name, lack in short.items()),
+            key=lambda each: (each[0], -names.index(each[1])),
+        )
+        miss = (is_small, share, machine, name, short[name])
+        expected = miss if expected is None else min(expected, miss)
+    told = found.nearest_miss
+    assert (told and (told.machine, told.dimension, told.lacking)) == (expected and expected[2:])
+    assert found.could_fit == (expected is not None and not expected[0])
 
 
 @pytest.mark.parametrize("rule", Rule)

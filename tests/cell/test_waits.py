@@ -485,6 +485,16 @@ def test_a_job_has_as_many_tasks_as_the_most_that_were_told() -> None:
     assert (view.digests()[0].tolist(), view.work().tolist()) == ([], [0, 0])
 
 
+def test_who_is_busy_is_not_free_earlier_because_of_something_shorter() -> None:
+    view = a_view(1, cost=10)
+    view.occupy(100)
+    view.occupy(50)
+    view.post_placed(0, 0, tasks_of(0, 1), np.array([2], np.uint8), np.zeros(1, np.int32), 70, 0, 0)
+    for now, work in ((109, 0), (110, 70)):
+        view.settle(now)
+        assert view.work().tolist() == [work]
+
+
 def test_reading_a_message_of_several_updates_takes_as_long_as_one() -> None:
     bench = Bench()
     view = a_view(MACHINES, SLOTS, cost=10)

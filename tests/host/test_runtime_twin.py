@@ -334,8 +334,8 @@ def queue_rules(draw: st.DrawFn) -> Rules:
         # Whom thieves find at the end of such a queue is not said.
         return rules
     stealing = {
-        "steal_attempts": draw(st.sampled_from([0, 1, 3])),
-        "steal_from": draw(st.sampled_from([0, 1, MACHINES])),
+        "steal_attempts": draw(st.sampled_from([0, 2, 4])),
+        "steal_from": draw(st.sampled_from([0, 0, 1, MACHINES])),
         "steal_limit": draw(st.sampled_from([1, 2, 9])),
         "steal_seed": draw(st.integers(0, 9)),
     }
@@ -343,7 +343,7 @@ def queue_rules(draw: st.DrawFn) -> Rules:
     return Rules(**{**fields, **stealing})
 
 
-@settings(max_examples=60)
+@settings(max_examples=120)
 @given(st.integers(0, 2**32), queue_rules(), st.sampled_from([0, 10]), st.booleans())
 def test_the_runtime_agrees_with_its_slow_twin(
     seed: int, rules: Rules, beat: int, counts_sent: bool

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from argosy.model.constraints import PlacementConstraint
+from argosy.model.constraints.parts import atoms, leaves
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.random import Random
 from argosy.solvers.placement import (
@@ -16,6 +18,7 @@ from argosy.solvers.placement import (
     place,
     problem_of,
 )
+from argosy.testing.placements import PlacementInstance, random_instance
 
 
 def cell(
@@ -80,3 +83,48 @@ def test_heartbeats_come_round_in_an_order_of_their_own() -> None:
     for order in orders:
         assert order[:4] == order[4:]
         assert sorted(order[:4]) == [0, 1, 2, 3]
+
+
+def only_bounds_from_above(instance: PlacementInstance) -> bool:
+    """Lower bounds make greedy algorithms look ahead."""
+    found = [leaf for each in instance.constraints for leaf in leaves(each.rule)]
+    plain = [leaf for leaf in found if isinstance(leaf, PlacementConstraint)]
+    return len(plain) == len(found) and not any(
+        atom.least for leaf in plain for atom in atoms(leaf.expression)
+    )
+
+
+def test_each_container_goes_where_it_costs_least_and_then_where_most_is_left() -> None:
+    aim, seen = Objective(load=0.3, used=0.2), 0
+    for seed in range(600):
+        instance = random_instance(Random(seed), plain=seed % 2 == 0, hard=0.0)
+        if not only_bounds_from_above(instance):
+            continue
+        problem = instance.problem()
+        answer = place(problem, "serial", Random(1), aim)
+        kinds, machines = answer.kinds.tolist(), answer.machines.tolist()
+        if len(kinds) < problem.containers:
+            # An application was left out, and what was where before is not told.
+            continue
+        seen += 1
+        capacity = [machine.capacity.memory for machine in instance.machines]
+        room = problem.cluster.free[:, 0].tolist()
+        concerned = max(sum(map(instance._concerned, instance.constraints)), 1e-12)
+        for step, (kind, machine) in enumerate(zip(kinds, machines, strict=True)):
+            asked = instance.kinds[kind][2]
+            costs = []
+            for at in range(len(capacity)):
+                if room[at] < asked:
+                    continue
+                judged = instance.judge(kinds[: step + 1], [*machines[:step], at]).total
+                in_use = 1 - (room[at] - asked) / capacity[at]
+                costs_of_machine = (
+                    aim.fragmented * (room[at] >= instance.smallest > room[at] - asked)
+                    + aim.load * in_use
+                    + aim.used * (room[at] == capacity[at])
+                )
+                loss = aim.violation * judged / concerned + costs_of_machine / problem.containers
+                costs.append((round(loss, 9), round(in_use, 5), at))
+            assert min(costs)[2] == machine, (seed, step, costs)
+            room[machine] -= asked
+    assert seen > 50
