@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from runtime_bench import SLOTS, Bench, ints, longs
+from runtime_bench import MACHINES, SLOTS, Bench, ints, longs
 
 from argosy._core import NEVER, ProbeTerms, QueueOrder, QueueRules, TaskState
 from argosy.model.jobs import job_of
@@ -281,6 +281,28 @@ class TestHands:
             TaskState.PENDING if at in back else TaskState.QUEUED for at in range(len(tasks))
         ]
 
+    @pytest.mark.parametrize(("asks_at", "holds"), [(51, True), (52, False)])
+    def test_a_probe_asks_in_vain_until_it_could_know_that_nothing_is_left(
+        self, asks_at: int, holds: bool
+    ) -> None:
+        bench = QueueBench(full=1)
+        others = bench.job(SLOTS)
+        bench.launch(others, 1)
+        bench.runtime.set_round_trip(4)
+        # Whoever asks at 10 is answered at 54, as if it had asked at 50.
+        bench.runtime.cut_off(0, 5, 50)
+        bench.runtime.advance(10)
+        (task,) = bench.job()
+        bench.runtime.deal(10, bench.terms(int(task)), ints(0, 1), longs(task), False, True)
+        bench.go(10)
+        assert bench.state(task) is TaskState.RUNNING
+        bench.runtime.advance(asks_at)
+        assert bench.end(others[0])
+        there = bench.cell.claims_on(1).tolist()
+        assert [bench.runtime.is_hold(each) for each in there] == [False, True][: 1 + holds]
+        bench.go()
+        assert bench.cell.claims_on(1).tolist() == [others[1]]
+
 
 class TestStealing:
     def idle(self, bench: QueueBench, running: int = 1) -> None:
@@ -333,3 +355,29 @@ class TestStealing:
         assert machine == 1
         assert bench.runtime.bind(probe, int(task))
         assert bench.cell.claim(int(task))[0] == 1
+
+    def test_a_machine_steals_nothing_that_it_is_too_small_for(self) -> None:
+        bench = self.a_bench()
+        bench.send_double()
+        (small,) = bench.send(1)
+        double = bench.send_double()
+        bench.go()
+        bench.cell.begin()
+        for machine in range(1, MACHINES):
+            bench.cell.resize(machine, [1])
+        self.idle(bench)
+        # Of the later two it takes the one that fits.
+        assert (bench.runtime.stolen, bench.starts()) == (1, [small])
+        assert bench.state(double) is TaskState.QUEUED
+
+    @pytest.mark.parametrize(("runs_long", "stolen"), [(True, 2), (False, 0)])
+    def test_short_tasks_are_stolen_from_behind_a_long_one_that_runs(
+        self, runs_long: bool, stolen: int
+    ) -> None:
+        rules = QueueRules(long_above=10, steal_attempts=50, steal_limit=100)
+        bench = QueueBench(rules, full=1)
+        bench.send(11 if runs_long else 10)
+        bench.send(1, 2)
+        bench.go()
+        self.idle(bench)
+        assert bench.runtime.stolen == stolen
