@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -80,7 +80,7 @@ def left_over(free: list[int], request: tuple[int, ...], capacity: list[int]) ->
 def questions(draw: st.DrawFn) -> tuple[Cell, int, dict[str, object], Rule, int]:
     """A cell with some machines drained, a shape, and a search over it."""
     dimensions = draw(st.sampled_from([("cpu", "memory"), ("cpu", "memory", "a", "b", "c")]))
-    amounts = st.tuples(*[st.integers(0, 9)] * len(dimensions))
+    amounts = st.tuples(*[st.integers(2, 9)] * len(dimensions))
     capacities = draw(st.lists(amounts, min_size=1, max_size=90))
     cell = cell_of(*capacities, dimensions=dimensions)
     numbers = st.integers(0, len(capacities) - 1)
@@ -91,7 +91,9 @@ def questions(draw: st.DrawFn) -> tuple[Cell, int, dict[str, object], Rule, int]
     rule = draw(st.sampled_from(list(Rule)))
     options: dict[str, object] = {"per_machine": draw(st.sampled_from([0, 0, 1, 2]))}
     if draw(st.booleans()):
-        options["within"] = bitmap(len(capacities), draw(st.sets(numbers)))
+        options["within"] = bitmap(
+            len(capacities), {*range(len(capacities))} - draw(st.sets(numbers))
+        )
     if rule == Rule.SMALLEST_KEY:
         keys = st.lists(st.integers(-5, 5), min_size=len(capacities), max_size=len(capacities))
         options["keys"] = np.array(draw(keys), np.int64)
@@ -146,13 +148,33 @@ def test_every_placement_is_one_the_rule_allows(
     assert found.looked_at == found.feasible + sum(found.ruled_out.values())
 
 
-@settings(max_examples=80)
-@given(questions(), st.integers(0, 2**32))
-def test_a_search_that_ranks_explains_itself_as_its_plain_reading_does(
-    question: tuple[Cell, int, dict[str, object], Rule, int], seed: int
-) -> None:
-    cell, shape, options, rule, count = question
-    assume(rule in RANKED and count > 0)
+def ranked_question(random: Random) -> tuple[Cell, int, dict[str, object], Rule, int]:
+    """As above, where some machines fit and others do not."""
+    dimensions = ("cpu", "memory", "a")[: 2 + random.below(2)]
+    machines = 1 + random.below(12)
+    cell = cell_of(
+        *[tuple(random.below(10) for _ in dimensions) for _ in range(machines)],
+        dimensions=dimensions,
+    )
+    drain(cell, *{random.below(machines) for _ in range(random.below(3))})
+    cpu, memory, extra = (random.below(6) for _ in range(3))
+    shape = cell.shape(Resources(cpu, memory, {"a": extra} if "a" in dimensions else {}))
+    rule = RANKED[random.below(3)]
+    options: dict[str, object] = {"per_machine": random.below(3)}
+    if random.below(3) == 0:
+        inside = {machine for machine in range(machines) if random.below(3)}
+        options["within"] = bitmap(machines, inside)
+    if rule == Rule.SMALLEST_KEY:
+        options["keys"] = np.array([random.below(11) - 5 for _ in range(machines)], np.int64)
+        options["step"] = random.below(6) - 2
+        options["needs_room"] = random.below(2) == 0
+    return cell, shape, options, rule, 1 + random.below(30)
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**32))
+def test_a_search_that_ranks_explains_itself_as_its_plain_reading_does(seed: int) -> None:
+    cell, shape, options, rule, count = ranked_question(Random(seed))
     found = cell.find(shape, count, rule, Random(seed), **options)  # type: ignore[arg-type]
     request, names = cell.shape_request(shape), cell.dimensions
     capacity, room = cell.capacity().tolist(), cell.free().tolist()

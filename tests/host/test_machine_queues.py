@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from runtime_bench import MACHINES, SLOTS, Bench, ints, longs
 
 from argosy._core import NEVER, ProbeTerms, QueueOrder, QueueRules, TaskState
+from argosy.cell.waits import WaitView
 from argosy.model.jobs import job_of
 
 
@@ -302,6 +303,36 @@ class TestHands:
         assert [bench.runtime.is_hold(each) for each in there] == [False, True][: 1 + holds]
         bench.go()
         assert bench.cell.claims_on(1).tolist() == [others[1]]
+
+    @pytest.mark.parametrize(("asks_at", "holds"), [(11, True), (12, False)])
+    def test_a_hand_whose_last_task_was_cancelled_is_empty_from_then_on(
+        self, asks_at: int, holds: bool
+    ) -> None:
+        bench = QueueBench()
+        bench.runtime.set_round_trip(4)
+        bench.runtime.advance(10)
+        (task,) = bench.job()
+        bench.runtime.deal(10, bench.terms(int(task)), ints(0), longs(task), False, True)
+        bench.go(10)
+        assert bench.runtime.cancel_task(int(task))
+        bench.runtime.advance(asks_at)
+        assert bench.end(bench.busy[0])
+        there = bench.cell.claims_on(0).tolist()
+        assert [bench.runtime.is_hold(each) for each in there] == [False, True][: 1 + holds]
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [(TaskState.PENDING, 0), (TaskState.FAILED, 1), (TaskState.CANCELLED, 1)],
+)
+def test_wait_views_hear_of_a_stopped_task_only_if_it_is_over(state: TaskState, told: int) -> None:
+    bench, view = QueueBench(), WaitView()
+    view.learn(np.full(MACHINES, SLOTS, np.int64), np.ones(MACHINES, np.uint8))
+    bench.runtime.listen(0, view)
+    bench.runtime.set_hop(5)
+    task = int(bench.busy[0])
+    assert bench.runtime.stop_task(task, bench.runtime.incarnation(task), state)
+    assert view.waiting == told
 
 
 class TestStealing:
