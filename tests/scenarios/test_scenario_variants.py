@@ -7,8 +7,20 @@ import msgspec
 import pytest
 from small_scenario import SMALL
 
-from argosy.model.scenario import FleetEntry, Partition, Scenario, SchedulerCrash
-from argosy.scenarios.loader import load, scenario_digest, with_engine
+from argosy.engines.registry import find_published
+from argosy.model.machines import Cluster
+from argosy.model.scenario import (
+    Federation,
+    FleetEntry,
+    Network,
+    PairLatency,
+    Partition,
+    Scenario,
+    SchedulerCrash,
+    SchedulerLimits,
+    Takes,
+)
+from argosy.scenarios.loader import as_published, load, scenario_digest, with_engine
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
@@ -47,6 +59,82 @@ def test_another_engine_gets_as_many_schedulers_as_there_were():
         SchedulerCrash(at=1, scheduler="scheduler-1"),
         Partition(at=1, lasts=2, isolated=("scheduler-0",)),
     )
+
+
+def test_an_entry_keeps_what_it_takes_and_its_limits_under_another_engine():
+    entry = FleetEntry(
+        name="s",
+        engine="omega",
+        replicas=3,
+        takes=Takes(kinds=("a",)),
+        limits=SchedulerLimits(jobs=3),
+        split="random",
+    )
+    before = msgspec.structs.replace(fleet_of(), fleet=(entry,))
+    changed = with_engine(before, "monolithic")
+    assert changed.fleet == (msgspec.structs.replace(entry, engine="monolithic", replicas=1),)
+
+
+@pytest.mark.parametrize(
+    ("engine", "names"),
+    [
+        ("kube", ("scheduler-0", "scheduler-1", "scheduler-2")),
+        # It means to be alone.
+        ("monolithic", ("scheduler",) * 3),
+    ],
+)
+def test_schedulers_are_known_by_their_position_wherever_they_are_named(engine, names):
+    one, two, three = names
+    delays = {"one>cell": 1, "cell>two-1": 2, "two-0>two-1": 3}
+    before = fleet_of(
+        ("one", "omega", 1),
+        ("two", "kube", 2),
+        network=Network(latency=PairLatency(default=9, delays=delays)),
+        faults=(
+            SchedulerCrash(at=1, scheduler="two-1"),
+            Partition(at=1, lasts=2, isolated=("two-1", "one", "two-0")),
+        ),
+        federation=Federation(
+            clusters=(Cluster("c", "rome"),),
+            places=None,
+            schedulers={"one": "rome", "two-1": "oslo"},
+        ),
+    )
+    first, second = before.fleet
+    fleet = (
+        msgspec.structs.replace(first, split="random"),
+        msgspec.structs.replace(second, settings={"x": 1}),
+    )
+    changed = with_engine(msgspec.structs.replace(before, fleet=fleet), engine)
+    assert changed.fleet == (
+        FleetEntry(
+            name="scheduler",
+            engine=engine,
+            replicas=len(set(names)),
+            split="random",
+            settings={"x": 1} if engine == "kube" else {},
+        ),
+    )
+    assert changed.network.latency == PairLatency(
+        default=9, delays={f"{one}>cell": 1, f"cell>{three}": 2, f"{two}>{three}": 3}
+    )
+    assert changed.faults == (
+        SchedulerCrash(at=1, scheduler=three),
+        Partition(at=1, lasts=2, isolated=tuple(dict.fromkeys((three, one, two)))),
+    )
+    # If several become one, it is at the place of the first.
+    assert changed.federation.schedulers == {three: "oslo", one: "rome"}
+
+
+def test_a_named_form_overrules_settings_and_others_give_way_to_them():
+    form = find_published("murmuration")[1]
+    key, value = next(iter(form.settings.items()))
+    other = "other" if isinstance(value, str) else value + 1
+    entry = FleetEntry(name="s", engine="murmuration", settings={key: other})
+    scenario = msgspec.structs.replace(fleet_of(), fleet=(entry,))
+    assert as_published(scenario).fleet[0].settings == {**form.settings, key: other}
+    assert as_published(scenario, "murmuration").fleet[0].settings == form.settings
+    assert as_published(scenario).machines == form.machines
 
 
 def test_the_same_engine_keeps_its_settings():
