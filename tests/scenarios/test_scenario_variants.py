@@ -10,6 +10,7 @@ from small_scenario import SMALL
 from argosy.engines.registry import find_published
 from argosy.model.machines import Cluster
 from argosy.model.scenario import (
+    ConstantLatency,
     Federation,
     FleetEntry,
     Network,
@@ -135,6 +136,21 @@ def test_a_named_form_overrules_settings_and_others_give_way_to_them():
     assert as_published(scenario).fleet[0].settings == {**form.settings, key: other}
     assert as_published(scenario, "murmuration").fleet[0].settings == form.settings
     assert as_published(scenario).machines == form.machines
+
+
+def test_the_form_is_the_one_that_is_named_or_the_first_that_agrees_with_the_settings():
+    cloudera = find_published("hawk-cloudera")[1].settings
+    entry = FleetEntry(name="s", engine="hawk", settings={"cutoff": cloudera["cutoff"]})
+    agreeing = msgspec.structs.replace(fleet_of(("s", "hawk", 1)), fleet=(entry,))
+    plain = fleet_of(("s", "hawk", 1), network=Network(latency=ConstantLatency(delay=7)))
+    assert as_published(agreeing).fleet[0].settings == cloudera
+    assert as_published(plain).fleet[0].settings == find_published("hawk")[1].settings
+    assert as_published(plain, "hawk-cloudera").fleet[0].settings == cloudera
+    assert as_published(plain).network.latency == ConstantLatency(delay=500)
+    # Of a scenario as published, the engine may be a form too.
+    made = with_engine(as_published(plain), "hawk-cloudera")
+    assert (made.fleet[0].engine, made.fleet[0].settings) == ("hawk", cloudera)
+    assert made.as_published
 
 
 def test_the_same_engine_keeps_its_settings():
