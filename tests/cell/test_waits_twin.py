@@ -33,7 +33,7 @@ class Belief(msgspec.Struct, frozen=True):
         return self.version > 0 and self.version % 2 == 0
 
 
-class Report(msgspec.Struct, frozen=True):
+class PlacementReport(msgspec.Struct, frozen=True):
     due: int
     job: int
     index: int
@@ -71,7 +71,7 @@ class TwinView:
         self.epochs: list[int] = []
         self.blocked: set[int] = set()
         self.jobs: dict[int, TwinJob] = {}
-        self.inbox: list[Report] = []
+        self.inbox: list[PlacementReport] = []
         self.free_at = 0
         self.times: list[tuple[int, int]] = []
 
@@ -106,7 +106,7 @@ class TwinView:
         if not self.published and not self.job(number).is_over:
             self.job(number).total = max(total, self.job(number).total)
 
-    def post(self, report: Report) -> None:
+    def post(self, report: PlacementReport) -> None:
         self.inbox.append(msgspec.structs.replace(report, due=report.due + self.lag))
 
     def settle(self, now: int) -> None:
@@ -121,7 +121,7 @@ class TwinView:
             self.inbox.remove(report)
             self.apply(report)
 
-    def apply(self, report: Report) -> None:
+    def apply(self, report: PlacementReport) -> None:
         if report.machine >= len(self.capacity):
             return
         job, is_end = self.job(report.job), report.version == ENDED
@@ -147,7 +147,9 @@ class TwinView:
             return False
         return (version, machine) > (belief.version, belief.machine)
 
-    def enter(self, number: int, index: int, version: int, machine: int, report: Report) -> None:
+    def enter(
+        self, number: int, index: int, version: int, machine: int, report: PlacementReport
+    ) -> None:
         belief = Belief(version)
         if belief.is_placed:
             work = self.work_of(report.shape, report.estimate, machine)
@@ -210,7 +212,7 @@ class TwinView:
             return 2
         before = self.job(number).beliefs.get(index, Belief())
         version = min((before.version | 1) + 1, LAST_VERSION)
-        report = Report(0, number, index, version, machine, by, shape, now)
+        report = PlacementReport(0, number, index, version, machine, by, shape, now)
         self.enter(number, index, version, machine, report)
         return version
 
@@ -278,7 +280,7 @@ class TwinView:
                     self.put(number, index, msgspec.structs.replace(belief, epoch=epoch))
 
 
-class Both:
+class ViewAndTwin:
     """A view and its twin."""
 
     def __init__(self, **rules: Any) -> None:
@@ -303,12 +305,12 @@ def tasks_in(job: int) -> int:
     return 1 + job % 4
 
 
-class Story:
+class WaitStory:
     """Two views of the same cluster, and their twins, through the same random events."""
 
     def __init__(self, seed: int, **rules: Any) -> None:
         self.random = Random(seed).child("waits")
-        self.both = [Both(**rules), Both(**rules)]
+        self.both = [ViewAndTwin(**rules), ViewAndTwin(**rules)]
         self.now = 0
         self.width = 1 + self.below(2)
         self.capacity: list[list[int]] = []
@@ -331,18 +333,18 @@ class Story:
         for _ in range(machines):
             self.capacity.append([self.below(9) for _ in range(self.width)])
 
-    def learn(self, both: Both) -> None:
+    def learn(self, both: ViewAndTwin) -> None:
         is_open = [self.below(6) > 0 for _ in self.capacity]
         capacity = [list(row) for row in self.capacity]
         both.view.learn(np.array(capacity, np.int64).ravel(), np.array(is_open, np.uint8))
         both.twin.learn(capacity, is_open)
 
-    def know(self, both: Both, shape: int) -> None:
+    def know(self, both: ViewAndTwin, shape: int) -> None:
         request = self.requests[shape]
         both.view.know_shape(shape, np.array(request, np.int64))
         both.twin.know_shape(shape, list(request))
 
-    def choose(self, both: Both) -> None:
+    def choose(self, both: ViewAndTwin) -> None:
         shape, number, estimate = self.below(3), self.below(6), self.below(200)
         self.know(both, shape)
         both.twin.settle(self.now)
@@ -418,7 +420,7 @@ class Story:
                 for at, index in enumerate(indices):
                     where = number, index, versions[at], machines[at]
                     begins = at == 0 or per_task
-                    both.twin.post(Report(due, *where, estimate, shape, since, begins))
+                    both.twin.post(PlacementReport(due, *where, estimate, shape, since, begins))
             return
         for both in hearers:
             both.view.post_ended(
@@ -431,7 +433,9 @@ class Story:
                 np.full(len(indices), since, np.int64),
             )
             for index, machine in zip(indices, machines, strict=True):
-                both.twin.post(Report(due, number, index, ENDED, machine, estimate, shape, since))
+                both.twin.post(
+                    PlacementReport(due, number, index, ENDED, machine, estimate, shape, since)
+                )
 
     def exchange(self) -> None:
         first = self.below(2)
@@ -495,7 +499,7 @@ class Story:
 def test_a_wait_view_agrees_with_its_slow_twin(
     reading: str, seed: int, lag: int, cost: int
 ) -> None:
-    story = Story(
+    story = WaitStory(
         seed, published=reading == "published", plain=reading == "plain", lag=lag, cost=cost
     )
     for _ in range(60):

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from runtime_bench import ints, longs
-from twin_runtime import Item, Rules, TwinHand, TwinRuntime, notices
+from twin_runtime import TwinHand, TwinItem, TwinRules, TwinRuntime, notices
 
 from argosy._core import Cell, ProbeTerms, QueueOrder, QueueRules, Random, TaskRuntime, TaskState
 from argosy.model.tasks import first_tasks
@@ -21,10 +21,10 @@ OWNERS = (0, 1)
 MACHINES = len(CAPACITY)
 
 
-class Both:
+class RuntimeAndTwin:
     """A runtime and its twin, through the same random calls."""
 
-    def __init__(self, seed: int, rules: Rules, beat: int, counts_sent: bool) -> None:
+    def __init__(self, seed: int, rules: TwinRules, beat: int, counts_sent: bool) -> None:
         self.random = Random(seed)
         self.cell = Cell(1, 0)
         attributes = [[attribute] for attribute in ATTRIBUTES]
@@ -106,9 +106,9 @@ class Both:
                 self.twin.launch(task, machine)
         self.runtime.launch(longs(*claimed))
 
-    def item(self, task: int, machine: int, at: int) -> Item:
+    def item(self, task: int, machine: int, at: int) -> TwinItem:
         job, size, estimate, _ = self.twin.facts[task]
-        return Item(task, -1, job, size, estimate, machine, at, self.runtime.now)
+        return TwinItem(task, -1, job, size, estimate, machine, at, self.runtime.now)
 
     def enqueue(self) -> None:
         tasks = self.some(self.tasks_in(TaskState.PENDING), 9)
@@ -151,7 +151,7 @@ class Both:
         at, wanted = self.runtime.now + self.below(4), self.below(3) - 1
         requirement = self.requirements[wanted] if wanted >= 0 else 0
         terms = ProbeTerms(job, owner, self.scheduler, self.shapes[size], estimate, requirement)
-        item = Item(-1, -1, job, size, estimate, -1, at, requirement=wanted)
+        item = TwinItem(-1, -1, job, size, estimate, -1, at, requirement=wanted)
         if not deals:
             machines = self.machines(2)
             self.runtime.probe(at, terms, ints(*machines))
@@ -322,8 +322,8 @@ class Both:
 
 
 @st.composite
-def queue_rules(draw: st.DrawFn) -> Rules:
-    rules = Rules(
+def queue_rules(draw: st.DrawFn) -> TwinRules:
+    rules = TwinRules(
         order=draw(st.sampled_from(list(QueueOrder))),
         slack=draw(st.sampled_from([0, 1, 3])),
         limit=draw(st.sampled_from([0, 0, 1, 3])),
@@ -340,15 +340,15 @@ def queue_rules(draw: st.DrawFn) -> Rules:
         "steal_seed": draw(st.integers(0, 9)),
     }
     fields = {field: getattr(rules, field) for field in rules.__struct_fields__}
-    return Rules(**{**fields, **stealing})
+    return TwinRules(**{**fields, **stealing})
 
 
 @settings(max_examples=120)
 @given(st.integers(0, 2**32), queue_rules(), st.sampled_from([0, 10]), st.booleans())
 def test_the_runtime_agrees_with_its_slow_twin(
-    seed: int, rules: Rules, beat: int, counts_sent: bool
+    seed: int, rules: TwinRules, beat: int, counts_sent: bool
 ) -> None:
-    both = Both(seed, rules, beat, counts_sent)
+    both = RuntimeAndTwin(seed, rules, beat, counts_sent)
     for _ in range(50):
         both.step()
         both.take_starts()

@@ -16,7 +16,7 @@ from argosy._core import NEVER, QueueOrder, Random, RuntimeEvent, TaskState
 EVERYTHING = 2**63
 
 
-class Rules(msgspec.Struct, frozen=True):
+class TwinRules(msgspec.Struct, frozen=True):
     order: QueueOrder = QueueOrder.FCFS
     slack: int = 0
     limit: int = 0
@@ -36,7 +36,7 @@ class Rules(msgspec.Struct, frozen=True):
         return 0 < self.long_above < estimate
 
 
-class Item(msgspec.Struct, eq=False):
+class TwinItem(msgspec.Struct, eq=False):
     """What waits in a queue or is on its way there: a task, or a probe, whose task is -1."""
 
     task: int
@@ -80,7 +80,12 @@ class TwinRun(msgspec.Struct, eq=False):
 
 class TwinRuntime:
     def __init__(
-        self, rules: Rules, capacity: list[int], attributes: list[int], round_trip: int, beat: int
+        self,
+        rules: TwinRules,
+        capacity: list[int],
+        attributes: list[int],
+        round_trip: int,
+        beat: int,
     ) -> None:
         self.rules, self.round_trip, self.beat = rules, round_trip, beat
         self.counts_sent = False
@@ -94,8 +99,8 @@ class TwinRuntime:
         self.states: dict[int, TaskState] = {}
         #: Of each task: its job, size, estimate and duration.
         self.facts: dict[int, tuple[int, int, int, int]] = {}
-        self.under_way: list[list[Item]] = []
-        self.queues: list[list[Item]] = [[] for _ in capacity]
+        self.under_way: list[list[TwinItem]] = []
+        self.queues: list[list[TwinItem]] = [[] for _ in capacity]
         #: Before anything has come to any of them, nobody steals.
         self.has_queues = False
         self.runs: dict[int, TwinRun] = {}
@@ -200,7 +205,9 @@ class TwinRuntime:
 
     # Loads.
 
-    def parts(self, machine: int, only_long: bool) -> tuple[list[Item], list[TwinRun], list[Item]]:
+    def parts(
+        self, machine: int, only_long: bool
+    ) -> tuple[list[TwinItem], list[TwinRun], list[TwinItem]]:
         """What waits there, runs there and is on its way."""
 
         def counts(estimate: int) -> bool:
@@ -229,24 +236,24 @@ class TwinRuntime:
 
     # Queues.
 
-    def send(self, batch: list[Item]) -> None:
+    def send(self, batch: list[TwinItem]) -> None:
         if batch:
             self.under_way.append(batch)
             self.push(max(batch[0].at, self.now), lambda: self.arrive(batch))
 
-    def enqueue(self, batch: list[Item]) -> None:
+    def enqueue(self, batch: list[TwinItem]) -> None:
         for item in batch:
             self.states[item.task] = TaskState.QUEUED
         self.send(batch)
 
-    def arrive(self, batch: list[Item]) -> None:
+    def arrive(self, batch: list[TwinItem]) -> None:
         while batch:
             if batch[0].at > self.now:
                 self.push(batch[0].at, lambda: self.arrive(batch))
                 return
             self.land(batch.pop(0))
 
-    def land(self, item: Item) -> None:
+    def land(self, item: TwinItem) -> None:
         machine, queue = item.machine, self.queues[item.machine]
         has_hand = item.task < 0 and self.probes[item.probe].hand is not None
         is_late = machine in self.draining and (item.task >= 0 or has_hand)
@@ -262,18 +269,18 @@ class TwinRuntime:
         if has_room:
             self.pump(machine)
 
-    def wait(self, item: Item) -> None:
+    def wait(self, item: TwinItem) -> None:
         item.slack = self.rules.slack * item.estimate if self.rules.slack else EVERYTHING
         self.queues[item.machine].append(item)
 
-    def hand_back(self, item: Item, out: list[tuple[int, ...]]) -> None:
+    def hand_back(self, item: TwinItem, out: list[tuple[int, ...]]) -> None:
         if item.task < 0:
             self.lose_probe(item.probe, out)
             return
         self.states[item.task] = TaskState.PENDING
         out.append((item.task, item.machine, item.estimate))
 
-    def next_in(self, queue: list[Item]) -> int:
+    def next_in(self, queue: list[TwinItem]) -> int:
         rules = self.rules
         if rules.order is QueueOrder.FCFS:
             return 0
@@ -295,12 +302,12 @@ class TwinRuntime:
                 slack = min(slack, item.slack)
         return best
 
-    def charge(self, queue: list[Item], at: int) -> None:
+    def charge(self, queue: list[TwinItem], at: int) -> None:
         if not self.rules.is_long(queue[at].estimate):
             for item in queue[:at]:
                 item.slack -= min(item.slack, queue[at].estimate)
 
-    def take(self, machine: int, at: int) -> Item:
+    def take(self, machine: int, at: int) -> TwinItem:
         self.charge(self.queues[machine], at)
         item = self.queues[machine].pop(at)
         self.note_room(machine)
@@ -398,7 +405,7 @@ class TwinRuntime:
     # Probes.
 
     def probe(
-        self, item: Item, owner: int, machines: list[int], hand: TwinHand | None = None
+        self, item: TwinItem, owner: int, machines: list[int], hand: TwinHand | None = None
     ) -> None:
         batch = []
         for machine in machines:
@@ -505,7 +512,7 @@ class TwinRuntime:
             if victim == thief:
                 continue
             at, count = self.loot(victim)
-            taken: list[Item] = []
+            taken: list[TwinItem] = []
             for _ in range(min(count, rules.steal_limit)):
                 if 0 < rules.limit <= len(taken):
                     break
