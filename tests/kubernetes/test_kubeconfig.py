@@ -497,6 +497,40 @@ def test_proxies_of_the_environment(server: str, expected: str | None) -> None:
     assert proxy_for(server, ENVIRONMENT) == expected
 
 
+@pytest.mark.parametrize(
+    ("server", "exceptions", "is_direct"),
+    [
+        ("https://far.com", "far.com:443", True),
+        ("http://far.com", "far.com:80", True),
+        ("https://far.com", "far.com:80", False),
+        ("https://far.com:444", "far.com:443", False),
+        ("https://far.com", "*", True),
+        ("https://far.com", "near.com , FAR.com", True),
+        ("https://far.com", "", False),
+        ("https://far.com", "com", True),
+        ("https://far.com", "r.com", False),
+        ("https://far.com", "far.com:443x", False),
+        ("https://10.1.2.3", "10.1.2.3:443", True),
+        ("https://10.1.2.3", "10.1.2.9/24", True),
+        ("https://[fd00::7]", "fd00::7", True),
+        ("https://[fd00::7]", "fd00::8", False),
+    ],
+)
+def test_servers_that_are_reached_without_the_proxy(
+    server: str, exceptions: str, is_direct: bool
+) -> None:
+    for name in ("NO_PROXY", "no_proxy"):
+        environment = {"https_proxy": "proxy:1", "http_proxy": "proxy:1", name: exceptions}
+        assert proxy_for(server, environment) == (None if is_direct else "http://proxy:1")
+
+
+def test_variables_in_capitals_go_before_others() -> None:
+    environment = {"HTTPS_PROXY": "https://one", "https_proxy": "https://two"}
+    assert proxy_for("https://far.com", environment) == "https://one"
+    assert proxy_for("https://far.com", {**environment, "HTTPS_PROXY": ""}) == "https://two"
+    assert proxy_for("https://a.com", {**environment, "NO_PROXY": "a.com", "no_proxy": "b"}) is None
+
+
 def test_a_proxy_in_the_kubeconfig_goes_before_the_environment(tmp_path: Path) -> None:
     cluster = {"server": "https://h", "proxy-url": "http://mine:1"}
     file = write(tmp_path / "config", config(cluster=cluster))

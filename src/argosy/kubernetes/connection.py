@@ -22,6 +22,7 @@ from argosy.kubernetes.credentials import (
 )
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_USUAL_PORTS: Final = {"http": 80, "https": 443}
 
 
 class TlsSettings(msgspec.Struct, frozen=True):
@@ -149,7 +150,8 @@ def proxy_for(server: str, environment: Mapping[str, str]) -> str | None:
     """The proxy that the environment asks for, by the rules of Go's programs: HTTPS_PROXY or HTTP_PROXY
     by the server's scheme, and NO_PROXY with names, domains, addresses and networks."""
     parts = urlsplit(server)
-    scheme, host, port = parts.scheme, parts.hostname or "", parts.port
+    scheme, host = parts.scheme, parts.hostname or ""
+    port = parts.port if parts.port is not None else _USUAL_PORTS.get(scheme)
     names = (f"{scheme}_proxy".upper(), f"{scheme}_proxy")
     proxy = next((environment[name] for name in names if environment.get(name)), "")
     if not proxy or _is_direct(
