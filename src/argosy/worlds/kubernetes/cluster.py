@@ -106,7 +106,6 @@ class PodCluster(BudgetedPods):
             return
         there = self.rulebook.pods_on(name)
         self.rulebook.remove_node(name)
-        self._held.pop(name, None)
         self._clamped.pop(name, None)
         if self._world().has_machine(name):
             self._world().remove_machine(name)

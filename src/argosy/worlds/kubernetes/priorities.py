@@ -37,9 +37,7 @@ class Precedences:
         if known is None:
             at = bisect_left(self._sorted, priority)
             below = self._of[self._sorted[at - 1]] if at else _LOWEST - 1
-            above = (
-                self._of[self._sorted[at]] if at < len(self._sorted) else PRECEDENCE_RANGE[1] + 1
-            )
+            above = self._of[self._sorted[at]] if at < len(self._sorted) else HIGHEST
             # Where there is no room between two neighbours, it is worth as much as the lower one.
             known = max((below + above) // 2, _LOWEST)
             self._insert(priority, known)
