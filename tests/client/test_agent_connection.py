@@ -163,7 +163,7 @@ async def test_nobody_hears_of_a_request_that_was_given_up() -> None:
     connection.connection_lost(None)
 
 
-class Agent:
+class ScriptedAgent:
     """Answers as it is told to: by the number of the connection and of the request on it."""
 
     def __init__(self, directory: Path, answer: Callable[[int, int], bytes | None]) -> None:
@@ -213,7 +213,7 @@ def well(number: int, asked: int) -> bytes:
 
 @asynchronous
 async def test_requests_are_what_a_server_expects_and_share_a_connection(tmp_path: Path) -> None:
-    agent = Agent(tmp_path, well)
+    agent = ScriptedAgent(tmp_path, well)
 
     async def talk() -> None:
         link = AgentLink(agent.endpoint, "secret")
@@ -235,7 +235,9 @@ async def test_requests_are_what_a_server_expects_and_share_a_connection(tmp_pat
 
 @asynchronous
 async def test_a_kept_connection_that_was_closed_is_replaced(tmp_path: Path) -> None:
-    agent = Agent(tmp_path, lambda number, asked: b"" if asked == 2 else well(number, asked))
+    agent = ScriptedAgent(
+        tmp_path, lambda number, asked: b"" if asked == 2 else well(number, asked)
+    )
 
     async def talk() -> None:
         link = AgentLink(agent.endpoint)
@@ -256,7 +258,7 @@ async def test_a_kept_connection_that_was_closed_is_replaced(tmp_path: Path) -> 
 
 @asynchronous
 async def test_a_new_connection_that_breaks_off_is_not_replaced(tmp_path: Path) -> None:
-    agent = Agent(tmp_path, lambda number, asked: b"")
+    agent = ScriptedAgent(tmp_path, lambda number, asked: b"")
 
     async def talk() -> None:
         with pytest.raises(AgentUnreached, match="broke off"):
@@ -268,7 +270,9 @@ async def test_a_new_connection_that_breaks_off_is_not_replaced(tmp_path: Path) 
 
 @asynchronous
 async def test_a_late_answer_is_not_taken_for_that_of_another_request(tmp_path: Path) -> None:
-    agent = Agent(tmp_path, lambda number, asked: None if number == 1 else well(number, asked))
+    agent = ScriptedAgent(
+        tmp_path, lambda number, asked: None if number == 1 else well(number, asked)
+    )
 
     async def talk() -> None:
         link = AgentLink(agent.endpoint)
@@ -289,7 +293,7 @@ async def test_a_late_answer_is_not_taken_for_that_of_another_request(tmp_path: 
 
 @asynchronous
 async def test_an_agent_that_stays_silent_or_is_not_there_is_named(tmp_path: Path) -> None:
-    agent = Agent(tmp_path, lambda number, asked: None)
+    agent = ScriptedAgent(tmp_path, lambda number, asked: None)
     expected = f"{agent.endpoint} did not answer; expected an answer within 0.01 s"
     with pytest.raises(AgentUnreached) as away:
         await AgentLink(agent.endpoint).ask("GET", "/a")
@@ -307,7 +311,7 @@ async def test_an_agent_that_stays_silent_or_is_not_there_is_named(tmp_path: Pat
 async def test_requests_beyond_the_limit_wait_and_none_is_kept_after_the_end(
     tmp_path: Path,
 ) -> None:
-    agent = Agent(tmp_path, well)
+    agent = ScriptedAgent(tmp_path, well)
 
     async def talk() -> None:
         link = AgentLink(agent.endpoint, most=1)

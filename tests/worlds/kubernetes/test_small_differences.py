@@ -220,7 +220,7 @@ class TestMovesAndBudgets:
         assert not world.placed
 
 
-class TestReading:
+class TestWhatIsRead:
     @pytest.mark.parametrize(("effect", "is_kept"), [("NoSchedule", 0), ("NoExecute", 0), ("x", 1)])
     def test_two_effects_of_taints_keep_pods_away(self, effect: str, is_kept: int) -> None:
         document = msgspec.to_builtins(node("n0"))

@@ -15,7 +15,7 @@ from argosy.worlds.kubernetes.moves import KEPT_FOR, RelocatingCluster
 NO_TAINTS = "node rules: no taints"
 
 
-class Told:
+class ToldCluster:
     """A cluster with these nodes, and its world."""
 
     def __init__(self, *nodes: str) -> None:
@@ -39,7 +39,7 @@ def larger(made: Node) -> Node:
 
 
 def test_a_world_hears_of_what_has_changed_of_a_node_and_of_nothing_else() -> None:
-    told = Told()
+    told = ToldCluster()
     told.pods.set_node(node("n0", zone="a"))
     told.are("add n0 (4000m 8Gi)")
     told.pods.set_node(node("n0", zone="a"))
@@ -60,7 +60,7 @@ def test_a_world_hears_of_what_has_changed_of_a_node_and_of_nothing_else() -> No
 
 
 def test_a_pod_goes_and_comes_with_its_node_as_often_as_that_does() -> None:
-    told = Told("n0")
+    told = ToldCluster("n0")
     there = on_node(pod("p"), "n0")
     told.pods.set_pod(pod("p"))
     told.are(f"mark machine n0: {NO_TAINTS}", "submit one.p (1000m 0Gi)")
@@ -92,7 +92,7 @@ def test_a_pod_goes_and_comes_with_its_node_as_often_as_that_does() -> None:
 
 
 def test_a_binding_that_fails_is_tried_anew_and_names_are_not_used_twice() -> None:
-    told = Told("n0")
+    told = ToldCluster("n0")
     first = pod("p", 2)
     told.pods.set_pod(first)
     told.are(f"mark machine n0: {NO_TAINTS}", "submit one.p (2000m 0Gi)")
@@ -128,7 +128,7 @@ def test_a_binding_that_fails_is_tried_anew_and_names_are_not_used_twice() -> No
 
 
 def test_a_pod_that_a_budget_keeps_runs_on_until_it_may_be_asked_again() -> None:
-    told = Told("n0")
+    told = ToldCluster("n0")
     low = pod("low", 3)
     told.pods.set_pod(low)
     told.are(f"mark machine n0: {NO_TAINTS}", "submit one.low (3000m 0Gi)")
@@ -169,7 +169,7 @@ def test_a_pod_that_a_budget_keeps_runs_on_until_it_may_be_asked_again() -> None
 
 
 def test_what_does_not_fit_on_its_node_is_accounted_for_in_full_as_soon_as_it_does() -> None:
-    told = Told("n0")
+    told = ToldCluster("n0")
     for uid in ("a", "b"):
         told.pods.set_pod(pod(uid, 3, on="n0", schedulerName="another"))
     told.are(
@@ -194,7 +194,7 @@ def test_what_does_not_fit_on_its_node_is_accounted_for_in_full_as_soon_as_it_do
 
 
 def test_room_that_is_promised_to_a_pod_is_its_own_when_it_comes() -> None:
-    told = Told("n0")
+    told = ToldCluster("n0")
     promised = pod("n", 3, schedulerName="another", priority=5)
     promised = replace(promised, status=PodStatus(nominated_node_name="n0"))
     told.pods.set_pod(promised)
@@ -218,7 +218,7 @@ def test_room_that_is_promised_to_a_pod_is_its_own_when_it_comes() -> None:
 
 
 def test_a_new_world_is_told_of_nodes_marks_and_what_is_on_its_way() -> None:
-    told = Told("n0", "n1")
+    told = ToldCluster("n0", "n1")
     told.pods.set_pod(pod("there", on="n1", schedulerName="another"))
     told.pods.set_pod(pod("coming", 2))
     told.pods.set_pod(pod("waiting", 4))
@@ -240,7 +240,7 @@ def test_a_new_world_is_told_of_nodes_marks_and_what_is_on_its_way() -> None:
 
 
 def test_the_successor_of_a_moved_pod_takes_its_place_and_may_be_moved_as_well() -> None:
-    told = Told("n0", "n1")
+    told = ToldCluster("n0", "n1")
     old, new = made_by("web", "old", 3), made_by("web", "new", 3)
     told.pods.set_pod(old)
     told.are(f"mark machine n0, n1: {NO_TAINTS}", "submit one.old (3000m 0Gi)")
@@ -277,7 +277,7 @@ def test_the_successor_of_a_moved_pod_takes_its_place_and_may_be_moved_as_well()
 
 
 def test_a_group_that_loses_a_pod_is_chosen_for_anew_and_bound_at_once() -> None:
-    told = Told("n0", "n1")
+    told = ToldCluster("n0", "n1")
     told.pods.set_pod(grouped("a", 2))
     told.are(f"mark machine n0, n1: {NO_TAINTS}")
     told.pods.set_pod(grouped("b", 2))
