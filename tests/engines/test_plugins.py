@@ -74,8 +74,8 @@ class TestByEntryPoint:
         install(ROOMIEST)
         assert find_published("eagle-cloudera")[0] == "eagle"
         assert find_published("sparrow")[0] == "sparrow"
-        with pytest.raises(UnknownForm, match="unknown published form 'omega'"):
-            find_published("omega")
+        with pytest.raises(UnknownForm, match="unknown published form 'spread'"):
+            find_published("spread")
         assert "roomiest" not in sys.modules
 
     def test_a_published_form_of_an_installed_engine_is_found(self, install: Install) -> None:

@@ -10,11 +10,14 @@ import msgspec
 import pytest
 
 from argosy.cli.app import run
-from argosy.engines.registry import ENGINES, find_published, forms_named
+from argosy.engines.families.lra.settings import LraSettings
+from argosy.engines.registry import ENGINES, find_published, forms_compared, forms_named
+from argosy.model.constraints.text import parse_constraint
 from argosy.model.errors import ScenarioError, SettingError, UnknownForm
 from argosy.model.machine_model import MachineModel
 from argosy.model.scenario import ConstantLatency, Scenario
 from argosy.scenarios.loader import as_published, load, with_engine
+from argosy.testing.builders import job
 
 SCENARIO = """
 name = "sample"
@@ -134,7 +137,7 @@ def test_an_engine_without_a_published_form_is_an_error(tmp_path: Path, call: Ca
 
 def test_the_error_for_an_engine_without_a_published_form_names_the_line(tmp_path: Path) -> None:
     with pytest.raises(UnknownForm) as caught:
-        load(write(tmp_path, "omega"))
+        load(write(tmp_path, "spread"))
     assert (caught.value.line, caught.value.field) == (3, "as_published")
 
 
@@ -223,7 +226,31 @@ PUBLISHED: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
             ("-8s-cloudera", 8_000_000, 1_000_000, 0.91),
         )
     },
+    "omega-simulator": ({"retry_after": 1_000_000, "backoff": 0}, {}, 1),
+    "firmament-paper": (
+        {
+            "policy": "quincy",
+            "algorithm": "race",
+            "heuristics": {"depth_first": False, "fresh_prices": False, "alpha": 9},
+            "task_removal": True,
+            "evenness": 0,
+        },
+        {},
+        1,
+    ),
+    "quincy-paper": ({"heuristics": {"alpha": 2}, "scratch_every": 1, "evenness": 0}, {}, 1),
+    "medea-printed": ({"algorithm": "ilp-printed", "routing": "constraints"}, {}, 1),
+    **{
+        f"medea-{name}": ({"algorithm": f"{name}-plain", "routing": "constraints"}, {}, 1)
+        for name in ("tag-popularity", "node-candidates", "serial")
+    },
+    "jkube-plain": ({"reading": "plain", "routing": "constraints"}, {}, 1),
 }
+#: Those that are not from the simulations of Murmuration's paper: messages take no time there.
+WITHOUT_HOPS = {
+    "omega-simulator", "mesos-simulator", "firmament-paper", "quincy-paper", "medea-printed",
+    "medea-tag-popularity", "medea-node-candidates", "medea-serial", "jkube-plain",
+}  # fmt: skip
 
 
 def test_published_forms_have_the_numbers_of_their_papers() -> None:
@@ -234,3 +261,35 @@ def test_published_forms_have_the_numbers_of_their_papers() -> None:
         assert msgspec.to_builtins(preset.machines) == machines, form
         found[form] = (preset.settings, preset.schedulers)
     assert found == {form: (told, count) for form, (told, _, count) in PUBLISHED.items()}
+
+
+def test_published_forms_deal_jobs_and_send_messages_as_in_their_papers() -> None:
+    for form in forms_named():
+        preset = find_published(form)[1]
+        assert preset.hop == (0 if form in WITHOUT_HOPS else 500), form
+        assert preset.split == ("round-robin" if form == "omega-simulator" else "random"), form
+
+
+def test_a_published_form_brings_its_own_hop_and_split(tmp_path: Path) -> None:
+    scenario = with_engine(
+        load(write(tmp_path, "spread", published=False), published=True), "omega"
+    )
+    assert scenario.network.latency == ConstantLatency(delay=0)
+    assert (scenario.fleet[0].split, scenario.fleet[0].replicas) == ("round-robin", 1)
+
+
+def test_a_comparison_of_all_published_forms_is_of_the_simulations_of_one_paper() -> None:
+    """And of Mesos; other papers' forms are for other machines, or take long with thousands of jobs."""
+    assert set(forms_named()) - set(forms_compared()) == WITHOUT_HOPS - {"mesos-simulator"}
+
+
+def test_in_medea_s_forms_it_is_constraints_that_make_an_application() -> None:
+    forms = ("medea-printed", "medea-tag-popularity", "medea-node-candidates", "medea-serial")
+    apart = parse_constraint("w -> {w, 0, 0} in machine")
+    constrained = job("a", 2, kind="batch", constraints=(apart,)).job
+    for form in (*forms, "jkube-plain"):
+        engine, preset = find_published(form)
+        settings = msgspec.convert(preset.settings, ENGINES[engine].settings_type)
+        assert isinstance(settings, LraSettings)
+        assert settings.is_lra(constrained), form
+        assert not settings.is_lra(job("b", 2, kind="service").job), form

@@ -297,10 +297,10 @@ def _seeds(scenario: Scenario, count: int) -> list[int]:
 
 def _all_names(scenario: Scenario) -> tuple[list[str], dict[str, ArgosyError]]:
     """Every engine or published configuration that can be loaded, and the error of each that cannot."""
-    from argosy.engines.registry import forms_named, survey
+    from argosy.engines.registry import forms_compared, survey
 
     if scenario.as_published:
-        return forms_named(), {}
+        return forms_compared(), {}
     engines, broken = survey()
     # An engine with the name of a built-in one is hidden by it, not missing.
     return list(engines), {name: error for name, error in broken.items() if name not in engines}

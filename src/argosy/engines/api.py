@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -33,6 +33,7 @@ from argosy.model.jobs import Job
 from argosy.model.machine_model import MachineModel
 from argosy.model.machines import Cluster
 from argosy.model.random import Random
+from argosy.model.units import Micros
 
 
 class Finishes(Enum):
@@ -83,12 +84,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class PaperPreset(msgspec.Struct, frozen=True):
-    """A published configuration, as simulated in its paper: the engine's settings, how machines queue,
-    and the number of schedulers, among which jobs are distributed at random."""
+    """A published configuration, as in its paper or in the simulator of its authors: the engine's
+    settings, how machines queue, and the number of schedulers."""
 
     settings: dict[str, Any]
     machines: MachineModel
     schedulers: int = 1
+    #: How jobs are distributed among the schedulers.
+    split: Literal["hash", "round-robin", "random", "owner"] = "random"
+    #: How long a message takes.
+    hop: Micros = Micros(500)
+    #: Whether a comparison of all published configurations includes it.
+    is_compared: bool = True
 
 
 class Context(msgspec.Struct, frozen=True):

@@ -90,6 +90,11 @@ def forms_named() -> list[str]:
     return _forms_of(all_engines())
 
 
+def forms_compared() -> list[str]:
+    """Those that a comparison includes if it names none."""
+    return [name for name in forms_named() if find_published(name)[1].is_compared]
+
+
 def built_in_forms() -> list[str]:
     """Names of the published configurations of built-in engines."""
     return _forms_of(ENGINES)

@@ -43,10 +43,6 @@ def with_engine(
     return changed if form is None else as_published(changed, form, also)
 
 
-#: A hop in the published simulations.
-_HOP = 500
-
-
 def as_published(
     scenario: Scenario,
     form: str | None = None,
@@ -70,11 +66,11 @@ def as_published(
         else published.settings | entry.settings,
         # The fleet entry's own fields are kept as well.
         replicas=entry.replicas if form is None and entry.replicas > 1 else published.schedulers,
-        split="random",
+        split=published.split,
     )
     assert entry.engine == engine
     changed = _with_fleet(scenario, entry)
-    latency = ConstantLatency(delay=_HOP)
+    latency = ConstantLatency(delay=published.hop)
     return msgspec.structs.replace(
         changed,
         machines=published.machines,

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from argosy.engines.api import Context, RunFacts, SettingMismatch, Settings
+from argosy.engines.api import Context, PaperPreset, RunFacts, SettingMismatch, Settings
 from argosy.engines.families.lra import sight
 from argosy.engines.families.lra.manager import Sight, not_simple
 from argosy.engines.families.lra.scheduler import LraScheduler
 from argosy.engines.families.lra.settings import LraSettings
 from argosy.model.budgets import Budget
+from argosy.model.machine_model import MachineModel
 from argosy.model.random import Random
+from argosy.model.units import Micros
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem, place
 from argosy.solvers.placement.plain import read_plainly
 
@@ -25,6 +28,14 @@ class JKube(LraScheduler):
     name: ClassVar[str] = "jkube"
     summary: ClassVar[str] = "Kubernetes' scoring, one container at a time; affinities only."
     settings_type: ClassVar[type[Settings]] = JKubeSettings
+    published: ClassVar[Mapping[str, PaperPreset]] = {
+        "jkube-plain": PaperPreset(
+            {"reading": "plain", "routing": "constraints"},
+            MachineModel(),
+            hop=Micros(0),
+            is_compared=False,
+        )
+    }
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, JKubeSettings)
@@ -53,6 +64,7 @@ class JKube(LraScheduler):
 class JKubePlus(JKube):
     name: ClassVar[str] = "jkube++"
     summary: ClassVar[str] = "As jkube, with cardinality constraints."
+    published: ClassVar[Mapping[str, PaperPreset]] = {}
 
     @classmethod
     def sight(cls) -> Sight | None:
@@ -62,6 +74,7 @@ class JKubePlus(JKube):
 class KubeModern(JKube):
     name: ClassVar[str] = "kube-modern"
     summary: ClassVar[str] = "As jkube, with hard upper limits, like topology spread constraints."
+    published: ClassVar[Mapping[str, PaperPreset]] = {}
 
     @classmethod
     def sight(cls) -> Sight | None:

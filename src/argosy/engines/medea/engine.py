@@ -1,12 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Final, Literal
 
-from argosy.engines.api import Context, NeededExtra, RunFacts, SettingMismatch, Settings
+from argosy.engines.api import (
+    Context,
+    NeededExtra,
+    PaperPreset,
+    RunFacts,
+    SettingMismatch,
+    Settings,
+)
 from argosy.engines.families.lra.manager import not_simple
 from argosy.engines.families.lra.program import ByProgram, ProgramSettings
 from argosy.model.budgets import Budget
+from argosy.model.machine_model import MachineModel
 from argosy.model.random import Random
+from argosy.model.units import Micros
 from argosy.solvers.placement import PlacementAnswer, PlacementProblem, place
 from argosy.solvers.placement.plain import READINGS, read_plainly
 from argosy.solvers.placement.printed import MOST_PLACES, solve_printed
@@ -43,6 +53,22 @@ class Medea(ByProgram):
         "Two schedulers: an integer program for constrained applications, queues for tasks."
     )
     settings_type: ClassVar[type[Settings]] = MedeaSettings
+    #: The integer program as the paper prints it, and the plainest readings of its heuristics; jobs with
+    #: constraints are applications.
+    published: ClassVar[Mapping[str, PaperPreset]] = {
+        name: PaperPreset(
+            {"algorithm": algorithm, "routing": "constraints"},
+            MachineModel(),
+            hop=Micros(0),
+            is_compared=False,
+        )
+        for name, algorithm in (
+            ("medea-printed", PRINTED),
+            ("medea-tag-popularity", "tag-popularity-plain"),
+            ("medea-node-candidates", "node-candidates-plain"),
+            ("medea-serial", "serial-plain"),
+        )
+    }
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, MedeaSettings)

@@ -105,6 +105,7 @@ class Mesos:
                 "attempts_in_vain": 100,
             },
             MachineModel(),
+            hop=Micros(0),
         )
     }
 

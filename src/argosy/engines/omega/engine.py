@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta
 
 from argosy.cell import Bitmap, View
-from argosy.engines.api import Capabilities, Context, Settings
+from argosy.engines.api import Capabilities, Context, PaperPreset, Settings
 from argosy.engines.omega.fairness import CurrentShare, FairShare
 from argosy.engines.shared.serial import (
     HOW,
@@ -24,6 +24,7 @@ from argosy.model.effects import Abandon, Commit, Effect, Explain, WakeMe
 from argosy.model.events import Committed, Event, JobSubmitted, TasksLost, TimerFired
 from argosy.model.explanations import Explanation
 from argosy.model.jobs import Job
+from argosy.model.machine_model import MachineModel
 from argosy.model.transactions import TaskArray, Transaction
 from argosy.model.units import Micros
 
@@ -67,6 +68,16 @@ class Omega(SerialScheduler):
     capabilities: ClassVar[Capabilities] = Capabilities(
         transactions=True, gang=True, preemption=True, wishes=True
     )
+    #: As in the published simulator of the paper.
+    published: ClassVar[Mapping[str, PaperPreset]] = {
+        "omega-simulator": PaperPreset(
+            {"retry_after": 1_000_000, "backoff": 0},
+            MachineModel(),
+            split="round-robin",
+            hop=Micros(0),
+            is_compared=False,
+        )
+    }
 
     def __init__(self, settings: Settings, context: Context) -> None:
         assert isinstance(settings, OmegaSettings)

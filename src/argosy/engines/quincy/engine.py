@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from argosy.engines.api import RunFacts, SettingMismatch, Settings
+from argosy.engines.api import PaperPreset, RunFacts, SettingMismatch, Settings
 from argosy.engines.families.flow.policies import policy_mismatch
 from argosy.engines.families.flow.scheduler import FlowScheduler
 from argosy.engines.families.flow.settings import Cost, FlowSettings, PolicyName
+from argosy.model.machine_model import MachineModel
+from argosy.model.units import Micros
 from argosy.solvers.flow import Algorithm
 
 
@@ -27,6 +30,14 @@ class Quincy(FlowScheduler):
         "Min-cost max-flow over all tasks, solved from scratch by cost scaling after every change."
     )
     settings_type: ClassVar[type[Settings]] = QuincySettings
+    published: ClassVar[Mapping[str, PaperPreset]] = {
+        "quincy-paper": PaperPreset(
+            {"heuristics": {"alpha": 2}, "scratch_every": 1, "evenness": 0},
+            MachineModel(),
+            hop=Micros(0),
+            is_compared=False,
+        )
+    }
 
     @classmethod
     def mismatch(cls, settings: Settings, facts: RunFacts) -> SettingMismatch | None:

@@ -36,6 +36,8 @@ from argosy.worlds.sim import SimulatedWorld
 
 KINDS: Final = ("batch", "service")
 SECOND: Final = 1_000_000
+#: The text has jobs dealt by "a simple hashing function".
+_HASH: Final[JobSplit] = "hash"
 HOUR: Final = 3_600 * SECOND
 DAY: Final = 24 * HOUR
 
@@ -148,16 +150,17 @@ def fleet(told: dict[str, Parameter]) -> tuple[FleetEntry, ...]:
             settings = {"frameworks": times, **find_published("mesos-simulator")[1].settings}
             entries = (_entry("mesos", KINDS, settings),)
         case "omega" | "omega-simulator" as scheme:
-            how = {name: told[name] for name in _OMEGA}
+            how, split = {name: told[name] for name in _OMEGA}, _HASH
             if scheme == "omega-simulator":
-                retry = {**retry, "retry_after": SECOND}
+                form = find_published(scheme)[1]
+                how, split = {**how, **form.settings}, form.split
             entries = tuple(
                 _entry(
                     "omega",
                     (kind,),
-                    {**times[kind], **how, **retry},
+                    {**times[kind], **retry, **how},
                     replicas=int(told["schedulers"]) if kind == "batch" else 1,
-                    split="hash" if scheme == "omega" else "round-robin",
+                    split=split,
                 )
                 for kind in KINDS
             )
@@ -179,7 +182,7 @@ def _entry(
     kinds: tuple[str, ...],
     settings: dict[str, Any],
     replicas: int = 1,
-    split: JobSplit = "hash",
+    split: JobSplit = _HASH,
 ) -> FleetEntry:
     return FleetEntry(
         name="-".join(kinds),
