@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from argosy.model.errors import ArgosyError, TraceError, UnknownEngine
+from argosy.model.errors import ArgosyError, UnknownEngine, UnknownName
 from argosy.papers.charts import Axis, Chart, Figure, HeatMap, Line, Mark
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import (
@@ -24,7 +24,6 @@ from argosy.papers.experiment import (
 from argosy.papers.omega import OMEGA
 from argosy.papers.omega.points import FIGURES, SCALES
 from argosy.papers.omega.world import run_point
-from argosy.papers.recorded import TABLES
 from argosy.papers.registry import PAPERS
 from argosy.papers.selection import selected
 from argosy.report.figures import draw_chart
@@ -161,6 +160,22 @@ class TestSelection:
         assert selected([*POINTS, other], {"number": ["1"]}, {}) == [point(1)]
         assert other in selected([*POINTS, other], {}, {"number": "7"})
 
+    def test_what_is_usual_can_be_changed_though_no_point_names_it(self) -> None:
+        usual = {"fill": "first-fit", "number": 1, "hours": 2.0}
+        (changed,) = selected([point(3)], {}, {"fill": "best-fit", "hours": "5"}, usual)
+        assert changed.parameters == {"number": 3, "fill": "best-fit", "hours": 5.0}
+        other = ExperimentPoint(paper="none", figure="2", parameters={}, seed=1, scale="tiny")
+        assert other in selected([*POINTS, other], {}, {"number": "7"}, usual), "others name it"
+        with pytest.raises(UnknownName, match="fill"):
+            selected(POINTS, {"fill": ["best-fit"]}, {}, usual)
+
+    def test_the_earlier_set_ups_of_omega_can_be_run_again(self) -> None:
+        planned = OMEGA.plan("quick", ["12"])
+        changed = selected(planned, {}, {"fill": "best-fit", "machines": "alike"}, OMEGA.usual)
+        before = [p.parameters for p in planned if p.figure == "12"]
+        after = [p.parameters for p in changed if p.figure == "12"]
+        assert after == [{**one, "machines": "alike", "fill": "best-fit"} for one in before]
+
 
 class TestOmega:
     @pytest.mark.parametrize("scale", SCALES)
@@ -277,63 +292,6 @@ class TestOmega:
         assert len(after.series["speed_up"]) == 101
         assert len(after.series["cpu"]) == len(after.series["hours"])
 
-    def test_figures_of_the_high_fidelity_simulator_run_on_a_trace(self, tmp_path: Path) -> None:
-        """Two machines of which only one has what the service wants; a batch job runs from the start."""
-        at, later = 600_000_000, 700_000_000
-        tables = {
-            "machine_events": ["0,1,0,,0.5,0.5", "0,2,0,,0.5,0.5"],
-            "machine_attributes": ["0,2,clock,9,0"],
-            "task_constraints": [f"{later},8,0,3,clock,5"],
-            "job_events": [
-                "0,,7,0,kim,2,n,l",
-                f"{later},,8,0,kim,2,n,l",
-                f"{3 * later},,7,4,kim,2,n,l",
-                f"{3 * later},,8,4,kim,2,n,l",
-            ],
-            "task_events": [
-                "0,,7,0,,0,kim,2,0,0.25,0.25,0,",
-                f"{at - 1},,7,0,,1,kim,2,0,0.25,0.25,0,",
-                f"{later},,8,0,,0,kim,2,9,0.25,0.25,0,",
-                f"{later + 1},,8,0,,1,kim,2,9,0.25,0.25,0,",
-                f"{2 * later},,7,0,,4,kim,2,0,0.25,0.25,0,",
-                f"{2 * later},,8,0,,4,kim,2,9,0.25,0.25,0,",
-            ],
-        }
-        for table, lines in tables.items():
-            (tmp_path / table).mkdir()
-            (tmp_path / table / "part-00000-of-00001.csv").write_text("\n".join(lines) + "\n")
-        plain = OMEGA.plan("smoke", ["12"])[0]
-        assert OMEGA.traced is not None
-        point = OMEGA.traced(plain, tmp_path)
-        assert digest(point) != digest(plain)
-        result = run_point(point)
-        assert result["service.jobs"] == 1
-        assert result["service.unscheduled"] == 0
-        assert "batch.jobs" not in result.values, "what runs at the start is the fill"
-        [other] = OMEGA.plan("smoke", ["2"])[:1]
-        assert OMEGA.traced(other, tmp_path) == other
-
-    def test_a_point_on_a_trace_is_another_one_if_a_file_is_another(self, tmp_path: Path) -> None:
-        """Names and sizes tell: results of the trace that was there before are not reused."""
-        files = [tmp_path / table / "part-0" for table in TABLES]
-        for file in files:
-            file.parent.mkdir()
-            file.write_text("1,2\n")
-        plain = OMEGA.plan("smoke", ["12"])[0]
-
-        def found() -> str:
-            assert OMEGA.traced is not None
-            return digest(OMEGA.traced(plain, tmp_path))
-
-        seen = [found()]
-        assert found() == seen[0]
-        for file in files:
-            file.write_text("1,2\n3,4\n")
-            seen.append(found())
-        files[-1].rename(files[-1].with_name("part-1"))
-        seen.append(found())
-        assert len(set(seen)) == len(seen) == 5
-
     @pytest.mark.parametrize(
         ("heavy", "plain", "holds"),
         [
@@ -362,11 +320,6 @@ class TestOmega:
                 results[digest(made)] = PointResult({"service.conflicts": fraction})
         claims = {claim.id: claim for claim in OMEGA.claims(Findings(points, results), ["12"])}
         assert claims["omega-12-simulators-agree"].holds is holds
-
-    def test_a_directory_without_a_trace_is_a_mistake(self, tmp_path: Path) -> None:
-        assert OMEGA.traced is not None
-        with pytest.raises(TraceError, match="no tables"):
-            OMEGA.traced(OMEGA.plan("smoke", ["12"])[0], tmp_path)
 
     @pytest.mark.parametrize("figure", ["2", "3", "4"])
     def test_the_workload_is_described_without_a_run(self, figure: str) -> None:

@@ -111,7 +111,9 @@ def command(
                 f"{paper.name} has no recorded input",
                 hint="leave out --trace: its workloads are drawn",
             )
-        points = [paper.traced(point, trace) for point in points]
+        made = [paper.traced(point, trace) for point in points]
+        # Points that differ in what is drawn are one on a trace.
+        points = [point for number, point in enumerate(made) if point not in made[:number]]
     store = Store(state or Path("runs") / f"paper-{paper.name}-{size.name}")
     with progress(f"{paper.name}, {len(points)} points") as tell:
         results = run_points(

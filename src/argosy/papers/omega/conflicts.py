@@ -9,12 +9,12 @@ from argosy.papers.charts import Chart, Figure, Line
 from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings
 from argosy.papers.omega.reading import (
-    HIGH_FIDELITY,
     KEEPS_UP,
-    STAND_IN,
     busyness_axis,
     conflicts_axis,
+    high_fidelity,
     marks,
+    stand_in,
     time_axis,
 )
 
@@ -51,7 +51,7 @@ def draw_14(found: Findings) -> Figure:
         title="All-or-nothing transactions and coarse conflict detection",
         caption="Cluster C, of the service scheduler. Coarse: any claim on a machine is a conflict, as "
         "in the published simulator.",
-        note=HIGH_FIDELITY,
+        note=high_fidelity(found, "14"),
         panels=(
             Chart(
                 title="(a) Conflict fraction",
@@ -83,12 +83,12 @@ def _claims(found: Findings, detection: str) -> Iterator[Claim]:
     ):
         return
     # A scheduler that falls behind has no steady conflict fraction, so only points where all four keep
-    # up.
+    # up. On a trace, there may be no service job in their time.
     steady = [
         x
         for x in found.values("14", "service_t_job")
         if all(
-            result["service.unscheduled"] <= KEEPS_UP
+            result.values.get("service.unscheduled", 1.0) <= KEEPS_UP
             for mode in ("fine", detection)
             for _, result in found.select("14", service_t_job=x, detection=mode)
         )
@@ -118,7 +118,10 @@ def _claims(found: Findings, detection: str) -> Iterator[Claim]:
     is_published = detection == PUBLISHED
     suffix = "" if is_published else "-any-change"
     what = "" if is_published else ", if ends of tasks count as changes"
-    note = f"means up to t_job(service) = {max(steady):g} s, where all four keep up; {STAND_IN}"
+    note = (
+        f"means up to t_job(service) = {max(steady):g} s, where all four keep up; "
+        f"{stand_in(found, '14')}"
+    )
 
     if is_published:
         yield from _all_or_nothing(times(gang, "conflicts"), times(gang, "busyness"), note)

@@ -18,7 +18,7 @@ SLO: Final = 30.0
 KEEPS_UP: Final = 0.02
 SERVICE_T_JOB: Final = "t_job(service) [s]"
 SERVICE_T_TASK: Final = "t_task(service) [s]"
-HIGH_FIDELITY: Final = (
+_HIGH_FIDELITY: Final = (
     "The paper's high-fidelity simulator ran Google's own placement on a trace, and neither was "
     "published. Here best fit on the cluster's synthetic workload, with machines of several kinds and "
     "picky jobs, stands in for it: like a scoring algorithm, it makes schedulers want the same machines."
@@ -27,6 +27,31 @@ STAND_IN: Final = (
     "best fit on a synthetic workload, with machines of several kinds and picky jobs, stands in for the "
     "high-fidelity simulator"
 )
+
+
+_ON_TRACE: Final = (
+    "best fit on cluster C's public trace, with its machines and constraints, stands in for the "
+    "high-fidelity simulator"
+)
+
+
+def is_on_trace(found: Findings, figure: str) -> bool:
+    return bool(found.values(figure, "trace"))
+
+
+def stand_in(found: Findings, figure: str) -> str:
+    """What a claim about the paper's high-fidelity simulator rests on."""
+    return _ON_TRACE if is_on_trace(found, figure) else STAND_IN
+
+
+def high_fidelity(found: Findings, figure: str) -> str:
+    """The same for a figure, in full sentences."""
+    if not is_on_trace(found, figure):
+        return _HIGH_FIDELITY
+    return (
+        "The paper's high-fidelity simulator ran Google's own placement, which was never published. "
+        "Here best fit on the public trace of cluster C stands in for it."
+    )
 
 
 def marks(

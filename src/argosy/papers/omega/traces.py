@@ -23,7 +23,11 @@ TRACED: Final = ("11", "12", "13", "14")
 
 
 def traced(point: ExperimentPoint, directory: Path) -> ExperimentPoint:
-    return on_google_trace(point, directory, TRACED)
+    found = on_google_trace(point, directory, TRACED)
+    if found is point:
+        return point
+    # Points on different clusters are the same one on a trace.
+    return structs.replace(found, parameters={**found.parameters, "cluster": "C"})
 
 
 def machines(directory: Path) -> tuple[Machine, ...]:
