@@ -104,7 +104,7 @@ def command(
     for key, value in _pairs("--where", where):
         wanted.setdefault(key, []).append(value)
     planned = paper.plan(size.name, chosen)
-    points = selected(planned, wanted, dict(_pairs("--set", changes)))
+    points = selected(planned, wanted, dict(_pairs("--set", changes)), paper.usual)
     if trace is not None:
         if paper.traced is None:
             raise CommandError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -10,7 +10,7 @@ import msgspec
 
 from argosy.papers.charts import Figure
 from argosy.papers.claims import Claim
-from argosy.papers.experiment import ExperimentPoint, Findings, Runner
+from argosy.papers.experiment import ExperimentPoint, Findings, Parameter, Runner
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +38,8 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     #: them.
     alone: Callable[[ExperimentPoint], bool] = lambda point: False
     notes: Callable[[Sequence[str]], list[str]] = lambda figures: []
+    #: Parameters that points have without naming them, with their values.
+    usual: Mapping[str, Parameter] = {}
     #: The same point on recorded input from a directory; None if the paper has no such input.
     traced: Callable[[ExperimentPoint, Path], ExperimentPoint] | None = None
 

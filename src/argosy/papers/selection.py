@@ -15,14 +15,17 @@ def selected(
     points: Sequence[ExperimentPoint],
     where: Mapping[str, Sequence[str]],
     changed: Mapping[str, str],
+    usual: Mapping[str, Parameter] | None = None,
 ) -> list[ExperimentPoint]:
     """The points that have one of the given values for each parameter of `where`, with the values of
     `changed` in place of their own. A parameter that no point has, or a value that none has, is a
-    mistake."""
-    known = {name for point in points for name in point.parameters}
-    for name in (*where, *changed):
-        if name not in known:
-            raise UnknownName("parameter of these points:", name, known)
+    mistake; but what is `usual` can be changed though no point names it."""
+    named = {name for point in points for name in point.parameters}
+    unnamed = {name: value for name, value in (usual or {}).items() if name not in named}
+    for names, known in ((where, named), (changed, named | unnamed.keys())):
+        for name in names:
+            if name not in known:
+                raise UnknownName("parameter of these points:", name, known)
     kept = list(points)
     for name, texts in where.items():
         values = {str(point.parameters[name]) for point in kept if name in point.parameters}
@@ -30,7 +33,7 @@ def selected(
             if not any(_is(point, name, text) for point in kept):
                 raise UnknownName(f"value of {name} here:", text, values)
         kept = [point for point in kept if any(_is(point, name, text) for text in texts)]
-    kept = [_changed(point, changed) for point in kept]
+    kept = [_changed(point, changed, unnamed) for point in kept]
     return [point for number, point in enumerate(kept) if point not in kept[:number]]
 
 
@@ -42,16 +45,17 @@ def _is(point: ExperimentPoint, name: str, text: str) -> bool:
         return False
 
 
-def _changed(point: ExperimentPoint, changed: Mapping[str, str]) -> ExperimentPoint:
+def _changed(
+    point: ExperimentPoint, changed: Mapping[str, str], unnamed: Mapping[str, Parameter]
+) -> ExperimentPoint:
     parameters = dict(point.parameters)
     for name, text in changed.items():
-        if name in parameters:
+        old = parameters.get(name, unnamed.get(name))
+        if old is not None:
             try:
-                parameters[name] = _like(parameters[name], text)
+                parameters[name] = _like(old, text)
             except ValueError:
-                raise CommandError(
-                    f"{name}={text}", expected=f"a number such as {parameters[name]}"
-                ) from None
+                raise CommandError(f"{name}={text}", expected=f"a number such as {old}") from None
     return structs.replace(point, parameters=parameters)
 
 

@@ -28,7 +28,7 @@ from argosy.papers.omega import (
 )
 from argosy.papers.omega.points import FIGURES, PAPER, SCALES, plan
 from argosy.papers.omega.traces import traced
-from argosy.papers.omega.world import run_point
+from argosy.papers.omega.world import USUAL, run_point
 from argosy.papers.paper import Makers, Paper, claimed_by, drawn_by
 
 _MAKERS: Final[Makers] = {
@@ -61,5 +61,6 @@ OMEGA: Final = Paper(
     runner=run_point,
     draw=drawn_by(_MAKERS),
     claims=claimed_by(_MAKERS),
+    usual=USUAL,
     traced=traced,
 )
