@@ -133,7 +133,7 @@ class TestEngine:
             "PaperPreset",
             "MachineModel",
         }
-        outside = {"Any", "ClassVar", "Mapping", "NDArray", "Sequence", "Protocol", "np"}
+        outside = {"Any", "ClassVar", "Literal", "Mapping", "NDArray", "Sequence", "Protocol", "np"}
         assert mentioned - inner - outside <= set(argosy.engine.__all__)
 
     def test_names_are_sorted_and_real(self) -> None:
