@@ -221,9 +221,7 @@ class PodJudge:
             told = f"{pod.name} is there, and its scheduler does not know it"
             self._recount.complain("processes", "pod unknown", told)
         elif pod.node:
-            node = self._nodes[pod.node].versions[-1]
-            has_settled = node[0] < self._ended_at - AGREED and node[1] is not None
-            if has_settled and (known.node != pod.node or not known.is_bound):
+            if self._has_settled(pod.node) and (known.node != pod.node or not known.is_bound):
                 told = (
                     f"{pod.name} is on {pod.node}, and to its scheduler on {known.node or 'none'}"
                 )
@@ -231,6 +229,14 @@ class PodJudge:
         elif not known.job and not known.obstacle:
             told = f"{pod.name} waits, and its scheduler does nothing about it"
             self._recount.complain("forgotten", "pod", told)
+
+    def _has_settled(self, name: str) -> bool:
+        """Whether the node is there, and has not changed for a while."""
+        node = self._nodes.get(name)
+        if node is None:
+            return False
+        since, document = node.versions[-1]
+        return document is not None and since < self._ended_at - AGREED
 
     def _check_explanations(self) -> None:
         """A pod that has waited for long says why."""
