@@ -117,7 +117,7 @@ class TestBindings:
             node(0),
             node(10, labels=self.SSD),
             node(20),
-            node(5 * NEWS, labels=self.SSD),
+            node(30),
             *bound(at, nodeSelector=self.SSD),
         )
         assert found == told

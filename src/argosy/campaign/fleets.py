@@ -91,6 +91,10 @@ def _deal_kinds(dice: Dice, entries: list[dict[str, Any]], *, is_shared: bool) -
             takers.append(dice.among(0, len(entries) - 1))
         for taker in dict.fromkeys(takers):
             taken[taker].append(kind)
+    if not taken[0]:
+        # The fleet was drawn for the sake of its first entry.
+        other = next(at for at, kinds in enumerate(taken) if kinds)
+        taken[0], taken[other] = taken[other], taken[0]
     for entry, kinds in zip(entries, taken, strict=True):
         if kinds:
             entry["takes"] = {"kinds": kinds}

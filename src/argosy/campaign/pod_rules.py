@@ -35,14 +35,13 @@ class RecordedNode(msgspec.Struct):
     versions: list[tuple[int, dict[str, Any] | None]] = []
 
     def lately(self, at: int) -> list[dict[str, Any]]:
-        """What a scheduler may take it for at a time."""
-        found = []
-        for number, (since, document) in enumerate(self.versions):
-            is_last = number + 1 == len(self.versions)
-            until = at if is_last else self.versions[number + 1][0]
-            if document is not None and since <= at and until >= at - NEWS:
-                found.append(document)
-        return found
+        """What a scheduler may take it for now."""
+        ends = [*(since for since, _ in self.versions[1:]), at]
+        return [
+            document
+            for (_, document), until in zip(self.versions, ends, strict=True)
+            if document is not None and until >= at - NEWS
+        ]
 
 
 class RecordedPod(msgspec.Struct):
