@@ -291,9 +291,11 @@ class TaskAnswers:
         )
 
     def _capabilities(self, scheduler: str) -> Capabilities | None:
-        """Of the engine of a scheduler; None if it is not known here."""
+        """Of the engine of a scheduler, or of a part of it, which is named after a colon; None if it is
+        not known here."""
+        name = scheduler.partition(":")[0]
         for entry in self._run.journal.header().setup.fleet:
-            if scheduler == entry.name or scheduler.startswith(f"{entry.name}-"):
+            if name in entry.scheduler_names():
                 engine = ENGINES.get(entry.engine)
                 return None if engine is None else engine.capabilities
         return None

@@ -45,7 +45,8 @@ def count_unfinished(run: RunRecord) -> int:
 
 def _slowest(state: RunState) -> list[int]:
     jobs = state.jobs
-    took = np.where(jobs.done >= 0, jobs.done - jobs.submitted, -1)
+    # Negative for those that are not done.
+    took = jobs.done - jobs.submitted
     order = np.argsort(-took, kind="stable")
     return [int(number) for number in order if took[number] >= 0]
 
