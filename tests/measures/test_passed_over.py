@@ -123,6 +123,9 @@ def test_every_task_must_be_able_to_replace_every_task_of_the_other() -> None:
     picky = URGENT._replace(job=Job("picky", (fast,), precedence=5))
     assert judged(picky, other._replace(job=Job("some", (fast, large)))) == (1, 0)
     assert judged(picky, other._replace(job=Job("fast", (fast, fast)))) == (1, 1)
+    half = URGENT._replace(job=Job("half", (fast, large), precedence=5))
+    assert judged(half, other._replace(job=Job("large", (large,)))) == (1, 0)
+    assert judged(half, other._replace(job=Job("fast", (fast,)))) == (1, 1)
 
 
 def test_a_task_in_a_queue_waits_but_one_on_its_way_does_not() -> None:

@@ -180,7 +180,7 @@ class _Quarrels:
         name = record.scheduler
         self._claimed.update(dict.fromkeys(record.machines, (self._line, name)))
         if self._pushed_out:
-            for machine in set(record.machines):
+            for machine in record.machines:
                 self.preempted_by[name] += self._pushed_out.pop(machine, 0)
 
     def _refuse(self, record: RefusedRecord) -> None:

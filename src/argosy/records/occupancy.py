@@ -59,7 +59,6 @@ class Occupancy:
         if self.devices is not None:
             self._devices = self._replayed(state, at, self.devices)
             self.free[:, self.devices] = [each.usable() for each in self._devices]
-        self.free[~self.takes_claims] = 0
 
     def slots(self, machines: NDArray[np.int64], asked: NDArray[np.int64]) -> int:
         """How many tasks that ask for this fit on these machines."""
