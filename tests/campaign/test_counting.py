@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -172,3 +174,88 @@ def test_campaigns_one_after_the_other_are_one() -> None:
 
 def test_the_command_that_repeats_a_failure_can_be_pasted() -> None:
     assert repeat_command(Path("a b.toml"), "simulated") == "argosy campaign 'a b.toml'"
+
+
+class TestShrinking:
+    """With lanes that fail as they are told, on a clock of their own."""
+
+    WHOLE = tuple(f"j{number}" for number in range(30))
+
+    def shrunk(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        folder: Path,
+        finding: Callable[[list[str]], str],
+        *jobs: str,
+        seconds: float = 0.0,
+    ) -> Any:
+        """The failure; each run takes so many seconds and finds, by the names of jobs, a check with a
+        kind, or nothing."""
+        clock = [0.0]
+
+        def run(
+            lane: ScriptedLane,
+            document: dict[str, Any],
+            *,
+            repeats: bool,
+            seconds_: float = seconds,
+            **_: Any,
+        ) -> TrialAnswer:
+            names = [job["id"] for job in document.get("workload", {}).get("jobs", ())]
+            ScriptedLane.asked.append((len(names), repeats, None))
+            clock[0] += seconds_
+            found = finding(names)
+            return TrialAnswer([Finding(*found.split(":"), "said")] if found else [])
+
+        monkeypatch.setattr(ScriptedLane, "run", run)
+        watch = SimpleNamespace(monotonic=lambda: clock[0])
+        monkeypatch.setattr("argosy.campaign.campaign.time", watch)
+        with Campaign(seconds=8.0) as campaign:
+            [failure] = campaign.run([drawn(0, "omega", *jobs)], folder=folder).failures
+        return failure
+
+    @pytest.mark.parametrize(("check", "tries"), [("gang", 9), ("time-limit", 26)])
+    def test_it_takes_no_more_time_than_a_failure_is_worth(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, check: str, tries: int
+    ) -> None:
+        failure = self.shrunk(
+            monkeypatch,
+            tmp_path,
+            lambda names: f"{check}:x" if len(names) == 30 else "",
+            *self.WHOLE,
+            seconds=7.0,
+        )
+        assert failure.tries == tries
+        # The first run; and only what hangs is run once more in the end.
+        assert len(ScriptedLane.asked) == 1 + tries + (check == "time-limit")
+
+    def test_there_is_a_number_of_tries_that_is_never_exceeded(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        many = [f"j{number}" for number in range(400)]
+        failure = self.shrunk(
+            monkeypatch, tmp_path, lambda names: "gang:x" if len(names) == 400 else "", *many
+        )
+        assert failure.tries == 300
+
+    def test_what_fails_in_another_way_is_no_smaller_failure(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        failure = self.shrunk(
+            monkeypatch,
+            tmp_path,
+            lambda names: "gang:whole" if len(names) > 2 else "gang:other",
+            *self.WHOLE,
+        )
+        document = tomllib.loads(Path(failure.file).read_text())
+        assert len(document["workload"]["jobs"]) == 3
+
+
+def test_failures_of_two_kinds_stay_two_and_folders_are_made(tmp_path: Path) -> None:
+    scenarios = [drawn(0, "omega", GANG), drawn(1, "omega", "gang:other half")]
+    with Campaign() as campaign:
+        parts = [campaign.run([each], folder=tmp_path / "a" / "b") for each in scenarios]
+    joined = merged(parts)
+    found = [(f.kind, f.number, f.times) for f in joined.failures]
+    assert found == [("first half", 0, 1), ("other half", 1, 1)]
+    assert len(list((tmp_path / "a" / "b").iterdir())) == 2

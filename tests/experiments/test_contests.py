@@ -227,6 +227,21 @@ class TestContests:
         also = (("own", ENGINES["omega"]),)
         assert self.points[0] == SweepPoint(Path("s"), "a", 4, True, also, changes, 2.5)
 
+    def test_an_engine_that_fails_with_a_later_seed_has_no_runs(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def run_all(points: Any, processes: int, tell: Any) -> Any:
+            later = Failure("scenario", "later")
+            return [
+                later if each[1:3] == ("a", 5) else summary(each.engine, seed=each.seed)
+                for each in points
+            ]
+
+        monkeypatch.setattr(contest, "run_all", run_all)
+        held = contest.hold_contest(Path("s"), {"a": (), "b": ()}, [4, 5], tell=lambda share: None)
+        assert list(held.runs) == ["b"]
+        assert held.failures == {"a": "with seed 5: later"}
+
     def test_if_all_fail_the_first_error_is_raised(self, monkeypatch: pytest.MonkeyPatch) -> None:
         other = Failure("scenario", "other")
         with pytest.raises(ScenarioError, match="a, seed 4: first"):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.measures.statistics import Ratio, distribution, median, ratio_of_medians
+from argosy.measures.statistics import Ratio, _draws, distribution, median, ratio_of_medians
 from argosy.model.random import Random
 from argosy.records.summary import Distribution
 
@@ -119,3 +119,14 @@ def test_a_ratio_is_clear_if_its_interval_leaves_out_one(
     low: float, high: float, is_clear: bool
 ) -> None:
     assert Ratio(1.0, 0.0, low, high).is_clear is is_clear
+
+
+def test_the_uncertainty_of_a_ratio_is_the_spread_of_its_resamples() -> None:
+    above, below = np.array([3.0, 5.0, 4.0, 9.0]), np.array([2.0, 2.5, 1.0, 3.0])
+    found = ratio_of_medians(above, below, Random(7), 0.8)
+    draws = _draws(4, Random(7))
+    ratios = np.sort(np.median(above[draws], axis=1) / np.median(below[draws], axis=1))
+    assert found.uncertainty == pytest.approx(ratios.std(), rel=1e-9)
+    assert found.value == 4.5 / 2.25
+    # A tenth of the resamples is on either side.
+    assert (found.low, found.high) == (ratios[200], ratios[1_799])

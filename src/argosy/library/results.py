@@ -167,7 +167,7 @@ def _matched(
             name
             for name in names
             if name == reference
-            or (":" in name and name.endswith(ending))
+            or name.endswith(ending)
             or (name == engine.name and name not in ENGINES)
         ]
         if not mine:
