@@ -10,8 +10,9 @@ from msgspec import structs
 
 from argosy.measures.statistics import median, ratio_of_medians
 from argosy.model.random import Random
-from argosy.records.summary import Placement, Summary, Use
+from argosy.records.summary import Distribution, KindSummary, Placement, Summary, Use
 from argosy.report.comparison import NEARLY_ALL, RankingRule, compare, table
+from argosy.report.verdicts import verdict
 from argosy.scenarios.ignored_demands import IgnoredDemand
 
 GANGS = IgnoredDemand(engine="c", what="gangs", asked="1 job asks for one")
@@ -124,3 +125,67 @@ def test_a_place_shows_the_least_that_one_of_its_engines_finished() -> None:
             "engines": "a, b",
         }
     ]
+
+
+def test_of_engines_that_are_not_ranked_those_without_a_value_come_last() -> None:
+    runs = runs_of(best=[10e6], slow=[50e6]) | {"none": [summary(seed=0, finished=0)]}
+    compared = compare(runs, JCT, {"slow": [GANGS]})
+    assert [standing.engine for standing in compared.standings] == ["best", "slow", "none"]
+    assert [standing.place for standing in compared.standings] == [1, None, None]
+
+
+def test_slower_engines_that_are_not_listed_are_counted() -> None:
+    compared = compare(runs_of(a=[10e6], b=[20e6], c=[30e6], d=[40e6]), JCT)
+    times = [f"  {n}.00 times faster than {engine}" for n, engine in ((2, "b"), (3, "c"), (4, "d"))]
+    first = "a is best by median JCT:"
+    assert verdict(compared, JCT, has_seeds=False) == [first, *times]
+    assert verdict(compared, JCT, has_seeds=False, most=3) == [first, *times]
+    assert verdict(compared, JCT, has_seeds=False, most=2) == [
+        first,
+        *times[:2],
+        "  ... and 1 more",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mean", "threshold", "is_told"),
+    [(15e6, 0.5, True), (14.9e6, 0.5, False), (10e6, 0.0, False), (10.1e6, 0.0, True)],
+)
+def test_engines_that_tie_differ_in_their_means_from_the_threshold_on(
+    mean: float, threshold: float, is_told: bool
+) -> None:
+    runs = runs_of(a=[10e6], b=[10e6])
+    other = structs.replace(spread(10e6), mean=mean)
+    runs["b"] = [changed(made, jct=other) for made in runs["b"]]
+    compared = compare(runs, JCT, rule=RankingRule(threshold=threshold))
+    (told,) = verdict(compared, JCT, has_seeds=False)
+    assert ("their mean JCT differs" in told) == is_told
+
+
+@pytest.mark.parametrize(
+    ("jct", "finished", "told"),
+    [
+        (15e6, 100, "  for jobs of kind batch, b is 1.50 times faster than a"),
+        (14.9e6, 100, None),
+        (10e6, 99, None),
+        (10e6, 98, "  of jobs of kind batch, a finishes only 98 %, b 100 %"),
+    ],
+)
+def test_the_best_may_not_be_the_best_for_one_kind_of_jobs(
+    jct: float, finished: int, told: str | None
+) -> None:
+    def kind(time: float, count: int = 100) -> KindSummary:
+        none, times = Distribution(), Distribution(count=count, p50=time)
+        return KindSummary(
+            jobs=100, jobs_finished=count, jobs_abandoned=0, wait_time=none,
+            placement_latency=none, jct=times,
+        )  # fmt: skip
+
+    runs = runs_of(a=[10e6], b=[30e6])
+    other = kind(1e6)
+    for engine, batch in (("a", kind(jct, finished)), ("b", kind(10e6))):
+        kinds = {"batch": batch, "service": other}
+        runs[engine] = [changed(made, kinds=kinds) for made in runs[engine]]
+    compared = compare(runs, JCT, rule=RankingRule(threshold=0.5))
+    lines = verdict(compared, JCT, has_seeds=False)
+    assert [line for line in lines if "batch" in line] == ([] if told is None else [told])
