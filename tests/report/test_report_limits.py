@@ -16,6 +16,7 @@ from argosy.host.records import (
     AbandonedRecord,
     CancelledRecord,
     EndedRecord,
+    MachineRecord,
     PlacedRecord,
     ScaledRecord,
     SubmittedRecord,
@@ -24,6 +25,9 @@ from argosy.host.setup import HostSetup
 from argosy.measures.statistics import Ratio
 from argosy.model.explanations import Explanation
 from argosy.model.jobs import task_number
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.model.transactions import AddMachine
 from argosy.model.units import Time
 from argosy.papers.charts import Axis, Chart, Line, Mark
 from argosy.records.journal_file import JournalFile
@@ -174,6 +178,13 @@ class TestOverTime:
         heat = machine_heat(run, steps=4)
         assert heat.rows.tolist() == [[0.0] * 4, [0.75, 0.75, 0.0, 0.0]]
         assert heat.ends.tolist() == [25.0, 50.0, 75.0, 100.0]
+
+    def test_what_a_machine_holds_that_joined_later_is_left_out(self) -> None:
+        joins = MachineRecord(0, AddMachine(Machine("late", Resources(4_000, 1))))
+        run = run_of(submitted(0, "a"), joins, placed(0, "a", 0, machine=2), machines=2)
+        heat = machine_heat(run, steps=2)
+        assert heat.names == ("m0", "m1")
+        assert heat.rows.tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
     def test_lines_beyond_the_colours_are_dashed_and_begin_with_the_first_colour(self) -> None:
         names = [f"l{n}" for n in range(8)]
