@@ -110,6 +110,9 @@ class TestNextServer:
         assert states == {Where.RUNNING: 2, Where.PENDING: 1, Where.FINISHED: 1}
         assert found.running_time(0) == 10 * SECOND
 
+    def test_who_held_a_task_that_waits_again_holds_it_no_more(self) -> None:
+        assert self.second(restored(0, running=(1,), machines=(1,))).holdings["s"] == {1}
+
     def test_a_delayed_start_is_kept(self) -> None:
         queue = records.EnqueuedRecord(0, "a", [0], [0], "s")
         start = records.StartedRecord(SECOND, [0], [0], 7)
@@ -250,7 +253,7 @@ def test_each_task_has_the_request_and_time_of_its_group() -> None:
     groups = (
         group_with_truth(2, Resources(1), (5, 6)),
         group_with_truth(1, Resources(2), ()),
-        group_with_truth(2, Resources(3), (9,)),
+        group_with_truth(2, Resources(3), (9, 8)),
     )
     made = simulated_job("g", groups[0])
     parts = tuple(group for each in groups for group in simulated_job("g", each).job.groups)
@@ -259,9 +262,18 @@ def test_each_task_has_the_request_and_time_of_its_group() -> None:
     spec = scenario("omega", [made], replicas=1)
     found = recounted((header(), submitted(0, made)), spec=spec)
     assert kinds(found) == {}
+    # Every group is compared, but for how often its tasks are tried again.
+    other = structs.replace(parts[2], request=Resources(4))
+    for last, told in (
+        (structs.replace(parts[2], retries=3), {}),
+        (other, {"submissions": "specification"}),
+    ):
+        given = structs.replace(made.job, groups=(*parts[:2], last))
+        record = records.SubmittedRecord(0, 0, given, "s")
+        assert kinds(recounted((header(), record), spec=spec)) == told
     # Workers beyond a job's own are like its last group.
     assert [found.request(index)["cpu"] for index in range(7)] == [1, 1, 2, 3, 3, 3, 3]
-    assert [found.running_time(index) for index in range(6)] == [5, 6, None, 9, 9, None]
+    assert [found.running_time(index) for index in range(6)] == [5, 6, None, 9, 8, None]
 
 
 @pytest.mark.parametrize(

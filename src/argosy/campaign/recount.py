@@ -310,7 +310,7 @@ class Recount:
         """What was over stays over; what ran goes on where it was, or waits again."""
         told = f"{task_name(name, index)} was {before.where.value} and is restored as {where.value}"
         may_be = (before.where,) if before.where in OVER else (Where.PENDING, before.where)
-        if where not in may_be or where is Where.QUEUED:
+        if where not in may_be:
             self.complain("restored", f"{before.where.value} as {where.value}", told)
         elif where is Where.RUNNING:
             there, now = self._former[before.machine].name, self.machines[machine].name
@@ -471,7 +471,7 @@ class Recount:
     def running_time(self, task: int) -> int | None:
         """How long the scenario says that it runs; none if that is not told, or without end."""
         made, index = self.truths[job_of(task)], index_of(task)
-        if made is None or index >= made.tasks:
+        if made is None:
             return None
         starts = made.job.group_starts()
         for start, group, truth in zip(starts, made.groups, made.truth, strict=True):
