@@ -60,6 +60,7 @@ REFUSED = {
     "kubernetes --lease-namespace x --identity y": "--identity without --leader-elect" + BOTH,
     "kubernetes --for 3s": "--for without --shadow" + BOTH,
     "kubernetes guard --apply --remove": "both --apply and --remove" + ONE,
+    "jobs --limit 0": "Invalid value for '--limit': 0 is not in the range x>=1.",
     "logs a/b": "task 'a/b'; expected JOB/INDEX, such as crawl/0",
     "logs /1": "task '/1'; expected JOB/INDEX, such as crawl/0",
     "logs a/0 -f --try 1": "both -f and --try" + ONE,

@@ -147,6 +147,25 @@ def test_the_state_that_eagle_is_told_includes_the_long_tasks_just_placed() -> N
         assert long.isdisjoint(short.machines.tolist())
 
 
+def test_a_machine_with_a_long_task_knows_none_that_were_placed_elsewhere_later() -> None:
+    """A probe that the first long task refuses is sent on to the machine of the second, which refuses it as
+    well, so that in the end it may go anywhere."""
+    eagle, cell = an_engine(Eagle, long_share=1.0, stale_state=True, least=1), a_cell(4)
+    (first,) = placed(eagle, cell, job("long", 1, seconds=600)).machines.tolist()
+    lengths = [int(machine == first) for machine in range(4)]
+    waits = [600 * SECOND * length for length in lengths]
+    later = placed(eagle, cell, job("later", 1, seconds=600), 1, lengths=lengths, waits=waits)
+    (second,) = later.machines.tolist()
+    assert first != second
+    lengths[second] = 1
+    probed = [
+        placed(eagle, cell, job(f"s{number}", 1, seconds=1), number, lengths=lengths).machines
+        for number in range(2, 202)
+    ]
+    counts = np.bincount(np.concatenate(probed), minlength=4)
+    assert 0 < counts[[first, second]].sum() < counts.sum() / 10
+
+
 def test_eagle_keeps_what_it_was_told_when_a_machine_joins() -> None:
     eagle, cell = an_engine(Eagle, long_share=1.0, stale_state=True), a_cell(4)
     long = set(placed(eagle, cell, job("long", 3, seconds=600)).machines.tolist())

@@ -516,6 +516,13 @@ def test_a_machine_that_was_removed_can_come_back_as_another(bench: LocalBench) 
     assert (back.capacity.cpu, back.attributes, is_draining) == (4000, {"disk": "ssd"}, False)
 
 
+def test_a_machine_that_was_removed_is_unknown(bench: LocalBench) -> None:
+    bench.world.remove_machine("m1")
+    for change in (bench.world.remove_machine, bench.world.drain_machine):
+        with pytest.raises(UnknownName, match="m1"):
+            change("m1")
+
+
 def test_a_machine_that_is_refused_leaves_no_trace(bench: LocalBench) -> None:
     with pytest.raises(ModelError, match="there is a machine 'm0' already"):
         bench.world.host.change_machine(AddMachine(Machine("m0", Resources(1, 1))))
