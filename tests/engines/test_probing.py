@@ -148,8 +148,8 @@ def test_the_state_that_eagle_is_told_includes_the_long_tasks_just_placed() -> N
 
 
 def test_a_machine_with_a_long_task_knows_none_that_were_placed_elsewhere_later() -> None:
-    """A probe that the first long task refuses is sent on to the machine of the second, which refuses it as
-    well, so that in the end it may go anywhere."""
+    """A probe that the first long task refuses may be sent on to the machine of the second. That refuses
+    it as well, and then it may go anywhere."""
     eagle, cell = an_engine(Eagle, long_share=1.0, stale_state=True, least=1), a_cell(4)
     (first,) = placed(eagle, cell, job("long", 1, seconds=600)).machines.tolist()
     lengths = [int(machine == first) for machine in range(4)]

@@ -26,12 +26,19 @@ def cell(
     whole: int,
     *requests: tuple[tuple[int, ...], int],
     text: str = "",
+    tags: str = "a",
     smallest: tuple[int, ...] | None = None,
 ) -> PlacementProblem:
-    """Machines with this much free of `whole`, and an application of each request and count."""
+    """Machines with this much free of `whole`, and an application of each request and count. Each has a
+    tag, the last of `tags` if there are fewer."""
     rows = np.array(free, np.int64)
     kinds = [
-        ContainerKind(number, frozenset("a"), np.array(request, np.int64), count)
+        ContainerKind(
+            number,
+            frozenset(tags[number : number + 1] or tags[-1]),
+            np.array(request, np.int64),
+            count,
+        )
         for number, (request, count) in enumerate(requests)
     ]
     constraints = [parse_constraint(text)] if text else []
@@ -50,6 +57,17 @@ def test_a_new_machine_is_weighed_against_the_load_of_one_in_use() -> None:
     assert chosen(problem, "serial") == [0], "the most room"
     assert chosen(problem, "serial", used=0.1) == [1], "no new machine"
     assert chosen(problem, "serial", used=0.1, load=1.0) == [0], "0.1 and a tenth, or six tenths"
+
+
+def test_a_violation_weighs_more_the_fewer_containers_are_concerned() -> None:
+    """A second container beside the first breaks at least half of what is asked. A new machine costs a
+    tenth of its weight, because there are ten containers."""
+    text = "a -> {a, 0, 0} in machine"
+    problem = cell([[10], [5]], 10, ((1,), 2), ((0,), 8), text=text, tags="ab")
+    first, second, *_ = chosen(problem, "serial", used=3.0)
+    assert first != second
+    first, second, *_ = chosen(problem, "serial", used=30.0)
+    assert first == second
 
 
 def test_only_a_machine_that_was_whole_can_be_broken_up() -> None:
