@@ -219,6 +219,23 @@ def test_claims_about_times(growth: int, fixed: int, holds: bool) -> None:
     assert judged_from("5", "8", cases)["vela-8-retry-is-cheaper"] is True
 
 
+@pytest.mark.parametrize(
+    ("ratio", "placed", "holds"),
+    [(1.0, 1.0, True), (1.11, 1.0, False), (0.89, 1.0, False), (1.0, 0.99, False)],
+)
+def test_an_instance_that_is_lost_must_not_make_others_slower_or_faster(
+    ratio: float, placed: float, holds: bool
+) -> None:
+    cases: list[tuple[dict[str, int | str], dict[str, float]]] = [
+        (
+            {"lost": lost},
+            {"placed of others": share, "ms during of others": ms, "ms during": 100.0},
+        )
+        for lost, ms, share in (("nothing", 100.0, 1.0), ("instance", 100.0 * ratio, placed))
+    ]
+    assert judged("losses", cases) == {"vela-losses-instance": holds}
+
+
 @pytest.mark.parametrize(("queue", "loss", "holds"), [(20_000, 0.28, True), (0, 0.01, False)])
 def test_claims_of_table_3(queue: int, loss: float, holds: bool) -> None:
     cases: list[tuple[dict[str, int | str], dict[str, float]]] = [

@@ -449,6 +449,15 @@ def test_machines_where_containers_run_are_always_considered() -> None:
         assert len(machines) == limit
 
 
+@pytest.mark.parametrize("origin", [0, 2])
+def test_a_machine_that_is_full_is_usable_to_the_container_that_runs_there(origin: int) -> None:
+    free = np.full((3, 1), 4, np.int64)
+    free[[0, 2]] = 0
+    kinds = [ContainerKind(0, frozenset("a"), np.array([1], np.int64), 1, origin=origin)]
+    problem = PlacementState(3).problem(free, np.full((3, 1), 4, np.int64), kinds)
+    assert candidates.usable(problem).tolist() == sorted({1, origin})
+
+
 def one_of(count: int, tag: str = "t") -> AnyTags:
     return AnyTags(tuple(TagConstraint(frozenset({f"{tag}{n}"}), 1, None) for n in range(count)))
 
