@@ -281,6 +281,18 @@ class TestRecording:
             assert record._write_scenario(tmp_path, lines) == 1
             assert f'"{horizon}us"' in (tmp_path / "scenario.toml").read_text()
 
+    @pytest.mark.parametrize(
+        ("durations", "has_horizon"), [("-7", True), ("7-", True), ("77", False)]
+    )
+    def test_one_service_among_the_jobs_is_enough_for_a_horizon(
+        self, tmp_path: Path, durations: str, has_horizon: bool
+    ) -> None:
+        ends = ["" if each == "-" else f', "duration": {each}000000' for each in durations]
+        jobs = [f'{{"id": "j{at}", "submit": 1{end}}}'.encode() for at, end in enumerate(ends)]
+        assert record._write_scenario(tmp_path, iter([b'{"cluster": {"name": "n"}}', *jobs])) == 2
+        text = (tmp_path / "scenario.toml").read_text()
+        assert ("horizon" in text) is has_horizon
+
     def test_a_file_that_breaks_off_is_not_there(self, tmp_path: Path) -> None:
         def break_off() -> None:
             with record._whole(tmp_path / "f") as file:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from command_line import REPOSITORY
 
 from argosy.kubernetes.control_plane import ControlPlane, KubeTools
@@ -130,6 +131,22 @@ def test_story_tells_what_happened(scheduled: Scheduled) -> None:
     told = scheduled.kubectl("story", "small", "-n", SPACE)
     assert told.returncode == 0
     assert "submitted" in told.stdout
+
+
+def test_without_a_namespace_that_of_the_context_counts(
+    scheduled: Scheduled, tmp_path: Path
+) -> None:
+    config = yaml.safe_load(scheduled.plane.kubeconfig.read_text())
+    for each in config["contexts"]:
+        each["context"]["namespace"] = SPACE
+    own = tmp_path / "kubeconfig"
+    own.write_text(yaml.safe_dump(config))
+    for command in ("why", "story"):
+        told = scheduled.kubectl(command, "small", KUBECONFIG=str(own))
+        assert (told.returncode, told.stderr) == (0, "")
+        assert told.stdout.startswith(f"{SPACE}/small")
+    rows = json.loads(scheduled.kubectl("ps", "-o", "json", KUBECONFIG=str(own)).stdout)
+    assert {row["pod"] for row in rows} == {"small", "huge"}
 
 
 def test_top_shows_nodes(scheduled: Scheduled) -> None:

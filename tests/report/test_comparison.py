@@ -339,6 +339,15 @@ class TestComparison:
         assert comparison.breakdown(compared.standings, 80) == []
         assert comparison.causes(compared.standings).records()[0]["placing"] is None
 
+    @pytest.mark.parametrize(("violating", "is_shown"), [(None, False), (0.0, True), (0.5, True)])
+    def test_violations_are_shown_where_there_are_constraints(
+        self, violating: float | None, is_shown: bool
+    ) -> None:
+        (standing,) = compare({"a": [summary()]}, JCT).standings
+        standing = msgspec.structs.replace(standing, violating=violating)
+        (row,) = comparison.causes([standing]).records()
+        assert ("violating" in row) is is_shown
+
     def test_a_result_does_not_depend_on_who_else_took_part(self) -> None:
         runs = runs_of(a=[10e6, 12e6, 11e6], b=[20e6, 18e6, 25e6], c=[30e6, 33e6, 31e6])
         both = {name: runs[name] for name in ("b", "a")}

@@ -74,6 +74,11 @@ def test_clusters_and_schedulers_have_places_and_places_have_distances(read):
     assert federation.places == Places(default=20_000, within=500, delays=delays)
 
 
+def test_a_place_may_be_the_second_of_its_pair(read):
+    turned = read(FEDERATION.replace('"rome<>oslo"', '"oslo<>rome"')).federation
+    assert turned.schedulers == {"s-0": "rome", "s-1": "rome"}
+
+
 def test_a_cell_without_clusters_is_not_a_federation(read):
     assert read(SMALL).federation is None
 
