@@ -297,6 +297,16 @@ def test_a_cancelled_task_gives_back_its_worker_wherever_it_is(when: str) -> Non
     assert only(due(engine, cell, effects, 0), Commit).transaction.claims.machines.tolist() == [1]
 
 
+def test_the_sampler_of_a_cancelled_task_goes_to_one_that_waits() -> None:
+    engine, cell = a_vela("a", samplers=1), federation(a=1)
+    first = job("j", 1).job
+    due(engine, cell, submit(engine, cell, "j", 0), 0)
+    assert not of(submit(engine, cell, "next", 1, cpu=700), Think)
+    effects = engine.handle(JobCancelled(first, 0, tasks_of(0, 0)), cell, 0)
+    (sample,) = of(due(engine, cell, effects, 0), Sample)
+    assert sample.request.cpu == 700
+
+
 def test_after_the_time_out_the_answers_that_have_come_are_used() -> None:
     engine, cell = a_vela(timeout=50 * MS), federation(a=1, b=1)
     asked = due(engine, cell, submit(engine, cell, "j", 0), 0)

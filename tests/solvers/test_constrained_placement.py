@@ -449,6 +449,25 @@ def test_machines_where_containers_run_are_always_considered() -> None:
         assert len(machines) == limit
 
 
+@pytest.mark.parametrize("is_turned", [False, True])
+@pytest.mark.parametrize(
+    ("machines", "violation"), [([0, 0, 1], 0.0), ([0, 1, 4], 0.0), ([0, 2, 4], 1.5)]
+)
+def test_a_machine_with_the_tags_counts_for_containers_but_not_as_one_that_is_spread(
+    is_turned: bool, machines: list[int], violation: float
+) -> None:
+    """Machine 1 has the tag itself. Each container wants three others in its rack, or two racks."""
+    ways = ["a -> {a, 3, 3} in rack", "a -> spread {2, 2} over rack"]
+    has_tag = np.array([False, True, False, False, False, False])
+    ledger = PlacementState(6, racks(6, 2), [(frozenset("a"), has_tag)])
+    ledger.add(parse_constraint(" or ".join(ways[::-1] if is_turned else ways)))
+    room = np.full((6, 1), 4, np.int64)
+    kinds = [ContainerKind(0, frozenset("a"), np.array([1], np.int64), 3)]
+    problem = ledger.problem(room, room, kinds)
+    worth = appraise(problem, Objective(), np.zeros(3, np.int32), np.array(machines, np.int32))
+    assert worth.violation == violation
+
+
 @pytest.mark.parametrize("origin", [0, 2])
 def test_a_machine_that_is_full_is_usable_to_the_container_that_runs_there(origin: int) -> None:
     free = np.full((3, 1), 4, np.int64)
