@@ -76,6 +76,9 @@ class CostScaling {
   static constexpr Cost approximate_scale = 16;
   // What part of the usual reduced cost is tried first.
   static constexpr Cost first_part = 64;
+  // So many excesses are left to the next phase: pushes move the last units of a phase to and fro for as long as they
+  // took for all others.
+  static constexpr std::size_t few = 8;
 
   // Prices for a flow that may already be optimal but has lost its own.
   bool find_prices(Control& control) {
@@ -230,6 +233,7 @@ class CostScaling {
       if (!control.spend(scans)) return Status::stopped;
       if (work > pause() && head_ < queue_.size()) {
         work = 0;
+        if (is_approximate_ && queue_.size() - head_ <= few) return Status::optimal;
         const std::int64_t before = approach_.excesses();
         const Status status = update_prices(control);
         if (status != Status::optimal) return status;
