@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from queue_reports import an_engine, of, report
 from serial_attempts import cell_of, only, take, tasks_of
 
 from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.eagle import Eagle, EagleSettings
-from argosy.engines.registry import ENGINES
 from argosy.engines.shared.endless_tasks import EndlessTasks
 from argosy.engines.shared.probing import share_of
-from argosy.host.scheduler import make_settings
 from argosy.model.effects import AskQueues, Commit, Enqueue, Explain, Probe, Think
 from argosy.model.events import (
     Committed,
@@ -24,7 +23,6 @@ from argosy.model.events import (
     MachineChanged,
     MachineJoined,
     MachineLost,
-    QueuesReported,
     TasksLost,
 )
 from argosy.model.explanations import Why
@@ -36,30 +34,12 @@ from argosy.model.transactions import OPERATOR, AddMachine, RemoveMachine, Trans
 from argosy.testing.builders import GIB, SECOND, job
 
 SMALL = Resources(1_000, GIB)
-PLENTY = 2**40
 YAQS = pytest.mark.parametrize("name", ["yaq-c", "yaq-d"])
-
-
-def an_engine(name: str, seed: int = 1, **settings: Any) -> Any:
-    engine = ENGINES[name]
-    return engine(make_settings(engine, settings), Context("s", (), Random(seed)))
-
-
-def of(effects: Any, kind: type) -> list[Any]:
-    return [effect for effect in effects if isinstance(effect, kind)]
 
 
 def submit(engine: Any, cell: Cell, made: Job, number: int) -> Any:
     tasks = tasks_of(number, *range(made.tasks))
     return engine.handle(JobSubmitted(made, number, tasks), cell, 0)
-
-
-def report(engine: Any, cell: Cell, asked: AskQueues, **columns: list[int]) -> Any:
-    """Machines answer; what is not given is empty queues without a limit."""
-    count = cell.machines
-    usual = {"lengths": [0] * count, "waits": [0] * count, "room": [PLENTY] * count, **columns}
-    told = (np.array(usual[name], np.int64) for name in ("lengths", "waits", "room"))
-    return engine.handle(QueuesReported(asked.token, *told), cell, 0)
 
 
 def come_back(engine: Any, cell: Cell, made: Job, number: int) -> Any:

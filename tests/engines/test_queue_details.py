@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from queue_reports import an_engine, of, report
 from serial_attempts import cell_of, only, take, tasks_of
 
 from argosy.cell import Cell
-from argosy.engines.api import Context
 from argosy.engines.eagle import Eagle
 from argosy.engines.hawk import Hawk
-from argosy.engines.registry import ENGINES
 from argosy.engines.shared.backlog import Backlog, with_room
 from argosy.engines.shared.probing import Candidates, draw, share_of
 from argosy.engines.yaq_d import YaqD
-from argosy.host.scheduler import make_settings
 from argosy.model.effects import AskQueues, Commit, Enqueue, Explain, Probe, Think, WakeMe
 from argosy.model.events import (
     Committed,
@@ -40,29 +38,10 @@ from argosy.model.transactions import OPERATOR, AddMachine, RemoveMachine, Trans
 from argosy.model.truth import SimulatedJob
 from argosy.testing.builders import GIB, SECOND, job, shared_job
 
-PLENTY = 2**40
-
-
-def an_engine(name: str, seed: int = 1, **settings: Any) -> Any:
-    engine = ENGINES[name]
-    return engine(make_settings(engine, settings), Context("s", (), Random(seed)))
-
-
-def of(effects: Any, kind: type) -> list[Any]:
-    return [effect for effect in effects if isinstance(effect, kind)]
-
 
 def submit(engine: Any, cell: Cell, submission: SimulatedJob, number: int) -> Any:
     tasks = tasks_of(number, *range(submission.tasks))
     return engine.handle(JobSubmitted(submission.job, number, tasks), cell, 0)
-
-
-def report(engine: Any, cell: Cell, asked: AskQueues, now: int = 0, **columns: list[int]) -> Any:
-    """Machines answer; what is not given is empty queues without a limit."""
-    count = cell.machines
-    usual = {"lengths": [0] * count, "waits": [0] * count, "room": [PLENTY] * count, **columns}
-    told = (np.array(usual[name], np.int64) for name in ("lengths", "waits", "room"))
-    return engine.handle(QueuesReported(asked.token, *told), cell, now)
 
 
 def place(engine: Any, cell: Cell, submission: SimulatedJob, number: int, **columns: Any) -> Any:

@@ -32,21 +32,6 @@ Ask = Callable[..., TaskAnswers]
 A = SubmittedRecord(0, 0, job("a", 4).job, "s-0")
 
 
-@pytest.fixture
-def ask(tmp_path: Path) -> Ask:
-    def tell(*facts: Any) -> TaskAnswers:
-        stream = io.BytesIO()
-        journal = Journal(stream)
-        journal.begin(HostSetup.of(scenario("omega", [])))
-        for fact in facts:
-            journal.write(fact)
-        journal.flush()
-        (tmp_path / "journal.jsonl").write_bytes(stream.getvalue())
-        return TaskAnswers(open_recording(tmp_path / "journal.jsonl"), "a/1", whole=False)
-
-    return tell
-
-
 def failed(at: int, status: int, reason: str = "", *, for_good: bool = False) -> list[Any]:
     """A try that fails, and what becomes of its task."""
     return [

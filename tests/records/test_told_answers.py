@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from argosy.host.job_state import JobState
-from argosy.host.journal import Journal
 from argosy.host.records import (
     AbandonedRecord,
     AttemptRecord,
@@ -35,7 +32,6 @@ from argosy.host.records import (
     StartedRecord,
     SubmittedRecord,
 )
-from argosy.host.setup import HostSetup
 from argosy.model.errors import CommandError, RunDirectoryError, UnknownName
 from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import task_number
@@ -44,8 +40,7 @@ from argosy.model.prices import Price
 from argosy.model.resources import Resources
 from argosy.model.transactions import AddMachine
 from argosy.records.answers import TaskAnswers, WhyAnswer
-from argosy.records.journal_run import open_recording
-from argosy.testing.builders import GIB, job, scenario
+from argosy.testing.builders import GIB, job
 
 Ask = Callable[..., TaskAnswers]
 A = SubmittedRecord(0, 0, job("a", 4).job, "s-0")
@@ -54,21 +49,6 @@ B = SubmittedRecord(0, 1, job("b", 2).job, "s-1")
 
 def b(index: int) -> int:
     return task_number(1, index)
-
-
-@pytest.fixture
-def ask(tmp_path: Path) -> Ask:
-    def tell(*facts: Any, task: str = "a/1") -> TaskAnswers:
-        stream = io.BytesIO()
-        journal = Journal(stream)
-        journal.begin(HostSetup.of(scenario("omega", [])))
-        for fact in facts:
-            journal.write(fact)
-        journal.flush()
-        (tmp_path / "journal.jsonl").write_bytes(stream.getvalue())
-        return TaskAnswers(open_recording(tmp_path / "journal.jsonl"), task, whole=False)
-
-    return tell
 
 
 def texts(answers: TaskAnswers) -> list[str]:
