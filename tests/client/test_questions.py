@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import json
 import socket
 import ssl
@@ -15,7 +14,7 @@ import pytest
 
 from argosy.api.agent_values import CommitOrder, ReservationRequest, SampleRequest
 from argosy.api.values import MachinePatch
-from argosy.client import AsyncClient, Client, flows, synchronous
+from argosy.client import AsyncClient, Client, synchronous
 from argosy.client.agent_connection import AgentConnection, AgentLink, AgentReply, AgentUnreached
 from argosy.client.endpoints import parse_endpoint
 from argosy.client.flows import Lost, OpenStream, SendCall
@@ -173,32 +172,6 @@ def test_both_clients_ask_for_the_same(
     unsafe = method in changing or "version" in named
     assert first.is_repeatable is not unsafe
     assert first.also == (503 if method == "health" else 0)
-
-
-def limited_lists(kind: Any) -> list[str]:
-    """Methods that can be told how many items are wanted at most."""
-    return [
-        name
-        for name, method in inspect.getmembers(kind, inspect.isfunction)
-        if not name.startswith("_") and "limit" in inspect.signature(method).parameters
-    ]
-
-
-@pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_no_list_has_more_items_than_wanted(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
-    limits: list[int | None] = []
-
-    def all_pages(page: Any, limit: int | None, patience: Any) -> None:
-        limits.append(limit)
-
-    monkeypatch.setattr(flows, "all_pages", all_pages)
-    monkeypatch.setattr(kind, "_drive", lambda self, flow: flow)
-    names = limited_lists(kind)
-    assert names == ["jobs", "open_tasks", "tasks"]
-    for name in names:
-        given = ("a",) if name == "tasks" else ()
-        getattr(kind("http://h:1"), name)(*given, limit=7)
-    assert limits == [7, 7, 7]
 
 
 @pytest.mark.parametrize(
