@@ -46,6 +46,12 @@ def environment(marker):
     return {"PATH": os.environ["PATH"], "MARKER": marker}
 
 
+def states_with(marker):
+    """The states of the processes that have the marker in their environment, as the kernel has them."""
+    found = [stat_of(pid) for pid in processes_with(marker)]
+    return [stat.state for stat in found if stat is not None]
+
+
 def await_output(each, text):
     while read_output(each.directory, "stdout").data != text:
         assert not each.status().state.is_over
@@ -91,6 +97,8 @@ if os.fork() == 0:
         os.setsid()
         signal.signal(signal.SIGTERM, leave)
         print("ready", flush=True)
+        if sys.argv[2] == "stands still":
+            os.kill(os.getpid(), signal.SIGSTOP)
         time.sleep(600)
     signal.signal(signal.SIGTERM, lambda *_: None)
     os.wait()
@@ -100,10 +108,16 @@ os.wait()
 """
 
 
-def test_a_stop_reaches_processes_in_other_sessions(bench, marker, tmp_path):
+@pytest.mark.parametrize("how", ["runs", "stands still"])
+def test_a_stop_reaches_processes_in_other_sessions(bench, marker, tmp_path, how):
     said = tmp_path / "said"
-    each = bench.python(POLITE, str(said), environment=environment(marker), grace=600 * SECOND)
-    await_output(bench.running(each), b"ready\n")
+    polite = bench.python(
+        POLITE, str(said), how, environment=environment(marker), grace=600 * SECOND
+    )
+    each = bench.running(polite)
+    await_output(each, b"ready\n")
+    while how == "stands still" and "T" not in states_with(marker):
+        assert not each.status().state.is_over
     each.stop()
     end = bench.ended(each)
     assert (end.outcome, end.code, end.cause) == (TryOutcome.EXITED, 0, EndCause.STOP)
