@@ -292,6 +292,7 @@ class TestPapers:
                 for name in ("full", "quick", "smoke")
             },
             plan=lambda size, chosen: given.append((size, chosen)) or [point("x"), point("y")],
+            usual={},
             traced=traced,
             runner="runner",
             claims=lambda found, chosen: claims,
