@@ -50,7 +50,7 @@ def crowded(
 
 @settings(max_examples=25)
 @given(
-    machines=st.integers(1, 60),
+    machines=st.one_of(st.integers(1, 60), st.integers(100, 250)),
     utilisation=st.floats(0.3, 1.6),
     likes=st.integers(1, 6),
     slots=st.integers(1, 4),
