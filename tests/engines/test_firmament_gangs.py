@@ -23,6 +23,7 @@ from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec
 from argosy.model.tasks import first_tasks
 from argosy.model.transactions import OPERATOR, AddMachine, Transaction
+from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.testing.builders import GIB, SECOND, cell, job, scenario
 from argosy.testing.conformance import ConformanceRun
 
@@ -93,6 +94,28 @@ def test_running_tasks_of_a_gang_that_move_do_not_count_as_waiting_ones_that_are
     bench.round()
     assert bench.where(other) == [0, 0]
     assert bench.where(gang) == [1, 1, -1, -1, -1]
+
+
+def test_a_gang_of_which_a_group_has_ended_holds_up_nobody_else() -> None:
+    bench = Bench(cell(2), policy="load-spreading")
+
+    def gang_of(*counts: int) -> SimulatedJob:
+        groups = [
+            group_with_truth(count, Resources(cpu, GIB), (SECOND,) * count)
+            for count, cpu in zip(counts, (500, 1_000), strict=True)
+        ]
+        return simulated_job("gang", *groups, gang=True)
+
+    gang = bench.add(gang_of(1, 2))
+    bench.round()
+    bench.finish(first_tasks(gang, 1).tolist())
+    bench.round()
+    # What was kept about the first group may now be kept about this job.
+    other = bench.add(job("other", 2, cpu=250))
+    bench.grow(gang_of(1, 20).job, gang, 18)
+    bench.round()
+    assert -1 not in bench.where(other)
+    assert [*bench.graph.parked] == [gang]
 
 
 @pytest.mark.parametrize("policy", ["load-spreading", "quincy", "multi-dimensional"])
