@@ -79,6 +79,25 @@ def test_the_price_of_a_place_is_what_waiting_would_have_to_cost(options: dict[s
         assert graph.network.flows([arc]).tolist() == [waits]
 
 
+@pytest.mark.parametrize("policy", ["load-spreading", "multi-dimensional"])
+def test_a_place_costs_a_waiting_task_the_same_whoever_runs_there(policy: str) -> None:
+    """That a task of its own job stays there cheaply is of no use to it."""
+    costs = []
+    for is_of_the_same_job in (True, False):
+        bench = Bench(cell(2), policy=policy)
+        first = bench.add(job("a", 1, cpu=1_000, seconds=30))
+        bench.round()
+        if is_of_the_same_job:
+            waiting = first
+            bench.grow(job("a", 2, cpu=1_000, seconds=30).job, first, 1)
+        else:
+            waiting = bench.add(job("b", 1, cpu=1_000, seconds=30))
+        bench.solve()
+        graph = bench.graph
+        costs.append(entry_costs(graph, _class_of(graph, waiting)).tolist())
+    assert costs[0] == costs[1]
+
+
 def _crowd(data: st.DataObject, options: dict[str, Any], late: int = 0) -> tuple[Bench, int]:
     """A cluster that more tasks want than it has room for, and a job that comes last, with so much more
     precedence than it was drawn."""
