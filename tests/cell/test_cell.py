@@ -499,6 +499,18 @@ def test_a_view_has_no_door_and_a_snapshot_no_later_machines() -> None:
         snapshot.machine_number("late")
 
 
+def test_a_snapshot_knows_what_schedulers_hold_and_of_how_many_jobs() -> None:
+    cell = cell_of((100, 100))
+    shape = cell.shape(Resources(2, 3))
+    first, second, third = (task_number(0, 0), task_number(0, 1), task_number(1, 0))
+    assert claim(cell, (first, 0, shape), (second, 0, shape), (third, 0, shape)).all_accepted
+    snapshot = cell.snapshot()
+    cell.commit(Transaction("anna", releases=np.array([third])))
+    assert snapshot.held_by("anna") == {"cpu": 6, "memory": 9}
+    number = snapshot._scheduler("anna")
+    assert [*snapshot._columns.usage(number)][1:] == [3, 2]
+
+
 def test_a_snapshot_does_not_show_later_schedulers_attributes_or_wants() -> None:
     cell = cell_of((4, 4))
     snapshot = cell.snapshot()
