@@ -89,7 +89,7 @@ def command(
     """
     from argosy.papers.experiment import Findings, Store, run_points
     from argosy.papers.registry import find_paper
-    from argosy.papers.selection import selected
+    from argosy.papers.selection import distinct, selected
     from argosy.records.files import write_whole
     from argosy.report.html import page
 
@@ -111,9 +111,8 @@ def command(
                 f"{paper.name} has no recorded input",
                 hint="leave out --trace: its workloads are drawn",
             )
-        made = [paper.traced(point, trace) for point in points]
         # Points that differ in what is drawn are one on a trace.
-        points = [point for number, point in enumerate(made) if point not in made[:number]]
+        points = distinct([paper.traced(point, trace) for point in points])
     store = Store(state or Path("runs") / f"paper-{paper.name}-{size.name}")
     with progress(f"{paper.name}, {len(points)} points") as tell:
         results = run_points(

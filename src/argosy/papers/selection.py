@@ -34,7 +34,12 @@ def selected(
                 raise UnknownName(f"value of {name} here:", text, values)
         kept = [point for point in kept if any(_is(point, name, text) for text in texts)]
     kept = [_changed(point, changed, unnamed) for point in kept]
-    return [point for number, point in enumerate(kept) if point not in kept[:number]]
+    return distinct(kept)
+
+
+def distinct(points: Sequence[ExperimentPoint]) -> list[ExperimentPoint]:
+    """Each point once, in the order of their first places."""
+    return [point for number, point in enumerate(points) if point not in points[:number]]
 
 
 def _is(point: ExperimentPoint, name: str, text: str) -> bool:
