@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from argosy.engines.registry import find_engines, find_published
 from argosy.measures.measure import summarise
+from argosy.model.errors import UnknownName
 from argosy.model.random import Random
 from argosy.model.scenario import (
     CellSpec,
@@ -38,6 +39,7 @@ KINDS: Final = ("batch", "service")
 SECOND: Final = 1_000_000
 #: The text has jobs dealt by "a simple hashing function".
 _HASH: Final[JobSplit] = "hash"
+_MACHINES: Final = ("alike", "mixed")
 HOUR: Final = 3_600 * SECOND
 DAY: Final = 24 * HOUR
 
@@ -91,6 +93,8 @@ def run_point(point: ExperimentPoint) -> PointResult:
     random = Random(point.seed).child("workload")
     make_jobs = mapreduce.jobs if told["policy"] else clusters.jobs
     trace = Path(str(told["trace"])) if "trace" in told else None
+    if told["machines"] not in _MACHINES:
+        raise UnknownName("value of machines:", str(told["machines"]), _MACHINES)
     varied, burstiness = told["machines"] == "mixed", float(told["burstiness"])
     turnover = int(float(told["turnover_hours"]) * HOUR) or None
     scenario = Scenario(
