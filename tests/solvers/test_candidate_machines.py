@@ -105,7 +105,7 @@ class TestChosen:
         assert picked(cell([7, 9], alike), 1) == [1]
         assert picked(cell([7, 8], [kind("a", 2), kind("c", 1, cpu=8)]), 1) == [1]
 
-    RACKS: Joins = [[rack] for rack in (0, 1, 2) for _ in range(10)]
+    RACKS = tuple([rack] for rack in (0, 1, 2) for _ in range(10))
     GATHER = "a -> {a, 1, inf} in rack"
 
     def test_sets_with_the_most_room_give_their_best_machines_in_turn(self) -> None:
