@@ -325,7 +325,8 @@ def test_a_cell_has_only_so_many_node_sets(monkeypatch: pytest.MonkeyPatch) -> N
     [
         (
             {"machine": ["a"]},
-            "node group 'machine' is given; every machine is a set of its own in that group; leave it out",
+            "node group 'machine' is given; every machine is a set of its own in that group; "
+            "leave it out",
         ),
         ({"rack": ["a", "b", "c", "b", "a"]}, "node group 'rack' names the set 'b' twice"),
     ],
