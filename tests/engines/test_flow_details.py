@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from argosy.engines.families.flow.explaining import _is_among, _overused
 from argosy.engines.families.flow.local_data import StoredInput
 from argosy.engines.families.flow.move_budget import MINUTE, MoveBudget
 from argosy.engines.families.flow.policies.quincy import QuincyPolicy
 from argosy.engines.families.flow.policy import POOL, flat, grouped
 from argosy.engines.families.flow.settings import DataSettings, FlowSettings
+from argosy.model.explanations import Explanation
 
 
 class TestMoveBudget:
@@ -146,3 +149,34 @@ def test_a_pool_reaches_machines_directly_or_by_way_of_their_groups() -> None:
     assert (racks.heads.tolist(), racks.machines.tolist()) == ([0, 1, 2], [0, 2, 1, 2])
     none = grouped(numbers())
     assert (none.aggregators, none.tails.tolist()) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("feasible", "overused", "told"),
+    [
+        (2, 0, "add a machine"),
+        (0, 5, "add a machine"),
+        (2, 1, "less net in use: on 1 machine it is more than is reserved"),
+        (2, 1_234, "less net in use: on 1,234 machines it is more than is reserved"),
+    ],
+)
+def test_what_is_in_use_without_being_reserved_is_told_where_a_search_finds_room(
+    feasible: int, overused: int, told: str
+) -> None:
+    policy = SimpleNamespace(observed=lambda settings: settings)
+    graph: Any = SimpleNamespace(overused=overused, policy=policy, settings="net")
+    seen = Explanation(feasible=feasible, looked_at=7, remedy="add a machine")
+    found = _overused(graph, seen)
+    assert (found.remedy, found.feasible, found.looked_at) == (told, feasible, 7)
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "expected"),
+    [
+        ([1, 2, 3], [], [False, False, False]),
+        ([3, 1, 9], [1, 3, 5], [True, True, False]),
+        ([0, 5, 4], [5], [False, True, False]),
+    ],
+)
+def test_who_was_told_before(asked: list[int], known: list[int], expected: list[bool]) -> None:
+    assert _is_among(numbers(*asked), numbers(*known)).tolist() == expected

@@ -109,8 +109,10 @@ class TestViolated:
             # Each of three sees two.
             "'a -> {a, 0, 0} in machine' is broken for 3 containers of one, by 6 in all",
             "'c -> {a, 0, 0} in machine' is broken for 1 container, by 3 in all",
-            "1 more constraints are broken",
+            "1 more constraint is broken",
         )
+        more = (*self.TEXTS, "b -> {a, 0, 0} in machine")
+        assert self.told(more, kinds, [0, 0, 0], [0], [0])[1][-1] == "2 more constraints are broken"
 
     def test_what_was_broken_before_is_told_only_as_far_as_it_is_worse(self) -> None:
         texts, running = self.TEXTS[:1], ("a appID:old", "a appID:old")

@@ -175,7 +175,8 @@ def _overused(graph: Graph, seen: Explanation) -> Explanation:
     if not seen.feasible or not graph.overused:
         return seen
     resource = graph.policy.observed(graph.settings)
-    remedy = f"less {resource} in use: on {graph.overused:,} machines it is more than is reserved"
+    machines = "1 machine" if graph.overused == 1 else f"{graph.overused:,} machines"
+    remedy = f"less {resource} in use: on {machines} it is more than is reserved"
     return msgspec.structs.replace(seen, remedy=remedy)
 
 

@@ -63,8 +63,9 @@ def _broken(memory: Memory, problem: PlacementProblem, answer: PlacementAnswer) 
         f" by {extents[number]:.3g} in all"
         for number in worst[:_MOST]
     ]
-    if len(worst) > _MOST:
-        found.append(f"{len(worst) - _MOST} more constraints are broken")
+    more = len(worst) - _MOST
+    if more > 0:
+        found.append(f"{more} more constraint{'s are' if more > 1 else ' is'} broken")
     return found
 
 
