@@ -227,6 +227,9 @@ class TestUndominated:
         large = cell([4, 5], [kind("a")], whole=[6, 9])
         assert self.kept(large, used=0.1) == [1]
         assert self.kept(large, load=0.1) == [0, 1]
+        racks: dict[str, Joins] = {"rack": [[0], [1]]}
+        apart = cell([4, 5], [kind("a")], "a -> {b, 0, 1} in rack", groups=racks)
+        assert self.kept(apart, load=0.1, used=0.1) == [0, 1]
 
 
 class TestBounds:
@@ -263,6 +266,10 @@ class TestBounds:
             # Both are in one set of three.
             ("a -> spread {3, inf} over machine", ("a", [2, 0]), [kind("a", 4)], 4 / 3 / 4),
             ("a -> spread {1, inf} over machine", ("a", [2, 0]), [kind("a", 4)], 0.0),
+            # Two sets of three, each with one of them.
+            ("a -> spread {3, inf} over machine", ("a", [1, 1]), [kind("a", 4)], 2 / 3 / 4),
+            # They see enough: the other, or one that is both.
+            ("a -> {a, 1, inf} in machine", ("a", [2, 0]), [kind("a", 4)], 0.0),
             # Too many cannot be mended.
             ("a -> {b, 0, 0} in machine", ("a b", [2, 0]), [kind("b", 3)], 0.0),
             # Those who ask and those that are counted are others than the new ones.
@@ -276,12 +283,19 @@ class TestBounds:
         assert simple_bound(problem, self.AIM) == pytest.approx(1 + mended)
         half = Objective(placed=1.0, first=0.0, violation=0.5)
         assert simple_bound(problem, half) == pytest.approx(1 + mended / 2)
+        assert pooled_bound(problem, self.AIM) == pytest.approx(1 + mended)
 
     def test_weights_multiply_what_is_mended(self) -> None:
         texts = ["x -> {a, 2, inf} in machine weight 4", "x -> {a, 1, inf} in machine"]
         problem = cell([9, 9], [kind("a", 3)], *texts, running=[("x", [2, 0])])
         # Of a weight of five, four times two halves of two, and two wholes.
         assert simple_bound(problem, self.AIM) == pytest.approx(1 + (4 * 2 + 2) / 5)
+
+    def test_who_sees_enough_lacks_nothing(self) -> None:
+        running = [("x", [2, 1]), ("a", [1, 3])]
+        problem = cell([9, 9], [kind("a", 3)], "x -> {a, 2, inf} in machine", running=running)
+        # Two on the first machine lack one of two each.
+        assert simple_bound(problem, self.AIM) == pytest.approx(1 + 1)
 
     def test_with_alternatives_all_violations_may_be_mended(self) -> None:
         text = "x -> {a, 1, inf} in machine or x -> {b, 1, inf} in machine"

@@ -109,3 +109,17 @@ def test_what_has_no_plain_reading_says_which_algorithm_to_choose() -> None:
         read_plainly(given_with([9], [kind("a")], [], text), "serial-plain")
     assert caught.value.problem == "a constraint with alternatives or a spread has no plain reading"
     assert caught.value.hint == "choose the algorithm without '-plain'"
+
+
+def test_those_of_higher_precedence_go_first_however_many_machines_they_have() -> None:
+    choosy = kind("a", allowed=np.array([True, False]))
+    given = given_with([1, 1], [choosy, kind("b", 2, app=1, precedence=3)], [])
+    for name in ALL:
+        assert where(name, given) == [(1, 0), (1, 1)]
+
+
+def test_those_that_run_stay_where_they_are_and_are_counted_there() -> None:
+    kinds = [kind("a", cpu=6, origin=1), kind("b", cpu=5, app=1), kind("b", app=2)]
+    given = given_with([9, 9], kinds, [], "b -> {a, 0, 0} in machine")
+    for name in ALL:
+        assert where(name, given) == [(0, 1), (1, 0), (2, 0)]
