@@ -329,6 +329,15 @@ class TestBounds:
         assert pooled_bound(problem, aim) == pytest.approx(expected)
         assert simple_bound(problem, aim) == 100
 
+    def test_one_more_of_too_many_costs_those_who_see_them_one_step_more(self) -> None:
+        aim = Objective(placed=100.0, first=0.0, violation=1.0)
+        running = [("x", [2, 1]), ("a", [3, 4])]
+        for most, cost in ((0, 1.0), (1, 1.0), (2, 1 / 2), (3, 1 / 3), (4, 0.0)):
+            text = f"x -> {{a, 0, {most}}} in machine"
+            problem = cell([9, 9], [kind("a", 2)], text, running=running)
+            # On the second machine, only one sees it.
+            assert pooled_bound(problem, aim) == pytest.approx(100 - 2 * cost)
+
     def test_only_machines_with_room_count_as_best(self) -> None:
         running = [("b", [3, 2, 1])]
         aim = Objective(placed=100.0, first=0.0, violation=1.0)
