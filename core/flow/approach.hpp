@@ -19,6 +19,7 @@
 #include <limits>
 #include <vector>
 
+#include "flow/large_array.hpp"
 #include "flow/network.hpp"
 #include "flow/solving.hpp"
 
@@ -58,7 +59,7 @@ class Approach {
 
   // How many halves the path of each vertex has, of its shortest paths nearly the fewest; `dead` if it has none, and
   // for a vertex that was passed only if it could not be on a shortest path.
-  std::vector<std::int32_t>& hops() { return hops_; }
+  LargeArray<std::int32_t>& hops() { return hops_; }
 
  private:
   static constexpr std::ptrdiff_t fetch_ahead = 12;
@@ -181,9 +182,9 @@ class Approach {
   bool skips_leaves_ = false;
   std::int64_t excesses_ = 0;
   Cost reached_ = 0;  // the distance of the search so far
-  std::vector<Passage> passages_;
-  std::vector<Cost> levels_;
-  std::vector<std::int32_t> hops_;
+  LargeArray<Passage> passages_;
+  LargeArray<Cost> levels_;
+  LargeArray<std::int32_t> hops_;
   std::vector<Vertex> front_;
   DistanceQueue queue_;
 };

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "flow/large_array.hpp"
 #include "flow/network.hpp"
 #include "flow/solving.hpp"
 
@@ -298,8 +299,8 @@ class Contraction {
   std::vector<Source> sources_;
   std::vector<std::uint8_t> is_source_;
   std::vector<Vertex> numbers_;  // of the large network's vertices in the small one; `none` for sources
-  std::vector<Amount> supplies_;
-  std::vector<Cost> prices_;
+  LargeArray<Amount> supplies_;
+  LargeArray<Cost> prices_;
   std::vector<Network::Row> rows_;
   std::vector<Arc> origins_;  // of the small network's arcs; `none` for those of sources
   std::vector<Half> arcs_, model_;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "flow/approach.hpp"
+#include "flow/large_array.hpp"
 #include "flow/mending.hpp"
 #include "flow/network.hpp"
 #include "flow/solving.hpp"
@@ -445,11 +446,11 @@ class CostScaling {
   Cost epsilon_ = 0;
   bool is_approximate_ = false;
   bool grows_ = false;
-  std::vector<std::uint32_t> cursors_;
+  LargeArray<std::uint32_t> cursors_;
   std::vector<std::uint8_t> is_queued_;
   std::vector<Vertex> queue_;
   std::size_t head_ = 0;
-  std::vector<Cost> distances_;
+  LargeArray<Cost> distances_;
   DistanceQueue ways_;
   Approach approach_{net_};
 };

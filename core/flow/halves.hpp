@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "flow/large_array.hpp"
+
 namespace argosy::flow {
 
 using Vertex = std::int32_t;
@@ -47,8 +49,8 @@ struct Placed {
 };
 
 // A list grows by a sixteenth more than it needs, instead of by half or to double its size.
-template <typename T>
-void grow(std::vector<T>& list, std::size_t size) {
+template <typename List>
+void grow(List& list, std::size_t size) {
   if (size > list.capacity()) list.reserve(size + size / 16);
 }
 
@@ -198,7 +200,7 @@ class Halves {
     ranges_[v].room = std::max(room, ranges_[v].room);
     std::size_t total = 0;
     for (const Range& range : ranges_) total += range.room;
-    std::vector<Half> packed;
+    LargeArray<Half> packed;
     grow(packed, total);
     packed.resize(total);
     std::uint32_t to = 0;
@@ -215,9 +217,9 @@ class Halves {
     idle_ = 0;
   }
 
-  std::vector<Half> pool_;
-  std::vector<std::uint32_t> places_;  // of each half in the pool; `gone` if the arc was removed
-  std::vector<Range> ranges_;
+  LargeArray<Half> pool_;
+  LargeArray<std::uint32_t> places_;  // of each half in the pool; `gone` if the arc was removed
+  LargeArray<Range> ranges_;
   std::vector<std::uint32_t> shelves_[shelved_rooms];  // free places by room
   std::size_t idle_ = 0;
 };

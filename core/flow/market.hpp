@@ -15,6 +15,7 @@
 #include <limits>
 #include <vector>
 
+#include "flow/large_array.hpp"
 #include "flow/network.hpp"
 
 namespace argosy::flow {
@@ -221,13 +222,13 @@ class Market {
   Cost scale_;
   std::vector<std::int32_t> numbers_;  // of the network's vertices, among the bidders or among the places
   std::vector<Vertex> bidders_, places_;
-  std::vector<Cost> prices_;
-  std::vector<Amount> excesses_;
-  std::vector<Seat> seats_;
+  LargeArray<Cost> prices_;
+  LargeArray<Amount> excesses_;
+  LargeArray<Seat> seats_;
   std::vector<std::int32_t> first_offer_, first_bid_, first_way_;
-  std::vector<Offer> offers_;
-  std::vector<Bid> bids_;
-  std::vector<Way> ways_;
+  LargeArray<Offer> offers_;
+  LargeArray<Bid> bids_;
+  LargeArray<Way> ways_;
   std::vector<Arc> arcs_;        // of the offers
   std::vector<Origin> origins_;  // of the ways
   std::vector<Arc> dropped_;     // with flow that goes to a cheaper one

@@ -32,6 +32,7 @@
 
 #include "flow/convex.hpp"
 #include "flow/halves.hpp"
+#include "flow/large_array.hpp"
 
 namespace argosy::flow {
 
@@ -46,7 +47,7 @@ class Network {
 
   Network() = default;
   // With a flow and prices under which no residual half has a negative reduced cost.
-  Network(std::vector<Amount> supplies, const std::vector<Row>& rows, std::vector<Cost> prices)
+  Network(LargeArray<Amount> supplies, const std::vector<Row>& rows, LargeArray<Cost> prices)
       : alive_(supplies.size(), 1), supplies_(std::move(supplies)), prices_(std::move(prices)) {
     excesses_ = supplies_;
     alive_vertices_ = static_cast<std::int64_t>(supplies_.size());
@@ -502,10 +503,10 @@ class Network {
   }
 
   Halves halves_;
-  std::vector<std::int32_t> residuals_;  // of each half
+  LargeArray<std::int32_t> residuals_;  // of each half
   std::vector<std::uint8_t> alive_;
-  std::vector<Amount> supplies_, excesses_;
-  std::vector<Cost> prices_;
+  LargeArray<Amount> supplies_, excesses_;
+  LargeArray<Cost> prices_;
   std::vector<Vertex> free_vertices_, fresh_, unsettled_;
   std::vector<Arc> free_arcs_, touched_;
   std::vector<std::int32_t> convex_of_, free_convex_;

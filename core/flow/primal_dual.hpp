@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "flow/approach.hpp"
+#include "flow/large_array.hpp"
 #include "flow/mending.hpp"
 #include "flow/network.hpp"
 #include "flow/solving.hpp"
@@ -99,7 +100,7 @@ class PrimalDual {
   // Leaves a path of tight halves to a deficit in `path_`, or nothing. False if the work must end.
   bool find_path(Vertex source, Control& control) {
     path_.clear();
-    std::vector<std::int32_t>& hops = approach_.hops();
+    LargeArray<std::int32_t>& hops = approach_.hops();
     if (hops[source] == dead) return true;
     for (Vertex v = source; net_.excess(v) >= 0;) {
       const Half* const first = net_.begin(v);
@@ -136,7 +137,7 @@ class PrimalDual {
   Network& net_;
   Approach approach_;
   std::vector<Vertex> sources_;
-  std::vector<std::uint32_t> cursors_;
+  LargeArray<std::uint32_t> cursors_;
   std::vector<HalfId> path_;
   Amount left_ = 0, moved_ = 0;
   // Prices of vertices without a path to a deficit rise with every phase, forever.

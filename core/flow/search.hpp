@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "flow/large_array.hpp"
 #include "flow/network.hpp"
 #include "flow/solving.hpp"
 
@@ -138,7 +139,7 @@ class Search {
   };
 
   const Network& net_;
-  std::vector<Label> labels_;
+  LargeArray<Label> labels_;
   std::vector<Vertex> scanned_;
   DistanceQueue queue_;
   std::uint32_t round_ = 0;

