@@ -325,7 +325,8 @@ class TestText:
         self, count: int, most: int | None, hidden: int
     ) -> None:
         *_, last = comparing.sections([self.ranking(count)], None, most=most)
-        told = [f"{hidden} more engines in detail: --all"] if hidden else []
+        what = "engine" if hidden == 1 else "engines"
+        told = [f"{hidden} more {what} in detail: --all"] if hidden else []
         assert [line for line in last if "--all" in line] == told
         shown = count - hidden
         assert [line.split()[0] for line in last[2 : 2 + shown]] == [
@@ -350,7 +351,7 @@ class TestText:
         assert "where a finished job's time goes, on average" not in parts
         why = parts["why: parts of the mean JCT, conflicts, messages, share of resources in use"]
         assert why[2].split()[0] == "e0"
-        assert why[-1] == "1 more engines in detail: --all"
+        assert why[-1] == "1 more engine in detail: --all"
 
     @pytest.mark.parametrize("width", [60, 90, 200])
     def test_plots_fit_a_terminal_and_are_not_wider_than_a_hundred(self, width: int) -> None:

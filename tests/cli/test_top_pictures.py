@@ -85,7 +85,7 @@ def test_a_picture_has_machines_jobs_and_schedulers(lines: Any) -> None:
         "job state running queued pending finished failed scheduler since",
         "j n running 1,000 2 3 4 5 s 1 min",
         "k pending 1 0 0 0 0 s 1 min",
-        "and 1 more open jobs",
+        "and 1 more open job",
         "scheduler engine jobs busy",
         "s omega 7 0 %",
     ]

@@ -330,6 +330,7 @@ def sections(
     most: int | None = None,
 ) -> list[list[str]]:
     """Comparisons of the same runs as readable text; at most so many engines in detail."""
+    from argosy.model.units import format_count
     from argosy.report import comparison as report
     from argosy.report import verdicts
     from argosy.report.metrics import find_metric
@@ -369,7 +370,7 @@ def sections(
     shown.append([heading, *lines, *reasons])
     hidden = len(first.standings) - len(details)
     if hidden:
-        shown[-1].append(f"{hidden} more engines in detail: --all")
+        shown[-1].append(f"{format_count(hidden, 'more engine')} in detail: --all")
     return shown
 
 

@@ -99,7 +99,7 @@ class Picture:
             name = f"{each.name} (draining)" if each.draining else each.name
             bars = [_bar(n, each.used.get(n, 0), each.capacity.get(n, 0)) for n in names]
             table.add_row(*map(_safe, (name, f"{each.running:,}", f"{each.queued:,}", *bars)))
-        return _with_rest(table, len(busiest), room, "machines")
+        return _with_rest(table, len(busiest), room, "machine")
 
     def _jobs(self, room: int | None) -> RenderableType:
         states = ("running", "queued", "pending", "finished", "failed")
@@ -109,7 +109,7 @@ class Picture:
             since = format_duration(elapsed(job.submitted) or 0)
             title = f"{job.id} {job.name}".strip()
             table.add_row(*map(_safe, (title, job.state, *counts, job.scheduler, since)))
-        return _with_rest(table, self.health.open_jobs, room, "open jobs")
+        return _with_rest(table, self.health.open_jobs, room, "open job")
 
     def _schedulers(self) -> RenderableType:
         table = _table("scheduler", "engine", "jobs>", "busy>")
@@ -237,8 +237,10 @@ def _with_rest(table: RichTable, total: int, room: int | None, what: str) -> Ren
 
     parts: list[RenderableType] = [Text(""), table]
     if total > table.row_count:
-        parts.append(Text(f"and {total - table.row_count:,} more {what}", style="dim"))
-    if what == "open jobs":
+        parts.append(
+            Text(f"and {format_count(total - table.row_count, f'more {what}')}", style="dim")
+        )
+    if what == "open job":
         parts.append(Text(""))
     return Group(*parts)
 
