@@ -122,6 +122,11 @@ CALLS = [
     ("constraints", "lint", "pinned.toml"),
     ("constraints", "lint", "pinned.toml", "-o", "csv"),
 ]
+SUBCOMMANDS = (
+    *("flow solve", "flow gen", "flow check", "fleet set"),
+    *("machines add", "machines resize", "machines remove"),
+    *("kubernetes guard", "kubernetes demo", "kubernetes plan"),
+)
 
 
 def steady(text: str) -> str:
@@ -146,8 +151,11 @@ def test_help_is_pinned_word_by_word(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     told = []
-    for command in ("", *app.COMMANDS, "flow solve", "flow gen", "flow check"):
+    for command in ("", *app.COMMANDS, *SUBCOMMANDS):
         assert run([*command.split(), "--help"]) == 0
+        told.append(capsys.readouterr().out)
+    for command in ("", "why", "story", "ps", "top", "plan"):
+        assert run([*command.split(), "--help"], is_plugin=True) == 0
         told.append(capsys.readouterr().out)
     update = request.config.getoption("--update-golden")
     require_golden("help", "\n".join(told), update=update, folder=Path(__file__).parent)
