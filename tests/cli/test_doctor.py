@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -159,3 +161,97 @@ def test_the_last_line_counts_the_problems(
     at = next(at for at, line in enumerate(lines) if line.startswith("problem  no_such_0"))
     assert lines[at] == "problem  no_such_0      No module named 'no_such_0'"
     assert lines[at + 1] == "         hint: install it: pip install no_such_0"
+
+
+def findings_of(check: Callable[[], Any]) -> list[tuple[str, str, str]]:
+    return [(each.status, each.what, each.found) for each in doctor._guarded(check)]
+
+
+@pytest.mark.parametrize(("missing", "status"), [(0, "ok"), (1, "note")])
+def test_tasks_without_all_controllers_are_worth_a_note(
+    monkeypatch: pytest.MonkeyPatch, missing: int, status: str
+) -> None:
+    from argosy.worlds import local
+
+    made: list[bool] = []
+    controllers = tuple(local.CONTROLLERS)[missing:]
+    for platform in ("linux", "darwin"):
+        isolation = SimpleNamespace(
+            platform=platform, controllers=controllers, sentence=lambda: "as told"
+        )
+        monkeypatch.setattr(local, "detect_isolation", lambda found=isolation: found)
+        monkeypatch.setattr(local, "Launcher", lambda: made.append(True))
+        assert findings_of(doctor._tasks) == [(status, "tasks", "as told")]
+    # Elsewhere there is no supervisor to be looked for.
+    assert made == [True]
+
+
+def test_a_supervisor_that_is_missing_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    from argosy.worlds import local
+
+    def fail() -> None:
+        raise OSError("no supervisor")
+
+    isolation = SimpleNamespace(platform="linux", controllers=(), sentence=str)
+    monkeypatch.setattr(local, "detect_isolation", lambda: isolation)
+    monkeypatch.setattr(local, "Launcher", fail)
+    [finding] = doctor._guarded(doctor._tasks)
+    assert finding == (
+        "problem",
+        "tasks",
+        "OSError: no supervisor",
+        "install argosy again; the task supervisor belongs to it",
+    )
+
+
+def test_runs_are_written_where_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    places: list[Path] = []
+
+    @contextmanager
+    def temporary(*, prefix: str, dir: Path) -> Any:
+        places.append(dir)
+        yield
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.TemporaryDirectory", temporary)
+    doctor._guarded(doctor._write_access)
+    (tmp_path / "runs").mkdir()
+    doctor._guarded(doctor._write_access)
+    assert places == [Path(), Path("runs")]
+
+
+def test_an_encoding_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for encoding, expected in (
+        (None, ("note", "terminal", "encoding unknown: plots are drawn in ASCII")),
+        ("ascii", ("note", "terminal", "encoding ascii: plots are drawn in ASCII")),
+        ("UTF-8", ("ok", "terminal", "encoding UTF-8")),
+    ):
+        monkeypatch.setattr("sys.stdout", SimpleNamespace(encoding=encoding))
+        assert findings_of(doctor._terminal) == [expected]
+
+
+def test_a_core_without_a_version_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    for version, known in ((None, "loads"), (__version__, f"version {__version__}")):
+        monkeypatch.setattr("argosy._core.__version__", version, raising=False)
+        told = ("ok", "native core", f"{known}, random streams agree")
+        assert findings_of(doctor._native_core) == [told]
+
+
+def test_engines_and_policies_from_elsewhere_are_told_with_where_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entries = [
+        metadata.EntryPoint("mine", "argosy.engines.omega:Omega", "argosy.engines"),
+        metadata.EntryPoint("lost", "lost_package:Lost", "argosy.engines"),
+        metadata.EntryPoint("gone", "gone_package:Gone", "argosy.flow_policies"),
+    ]
+    monkeypatch.setattr(
+        metadata, "entry_points", lambda group: [each for each in entries if each.group == group]
+    )
+    built_in, *others = findings_of(doctor._engines)
+    assert built_in[:2] == ("ok", "engines")
+    assert [each[:2] for each in others] == [("problem", "engine"), ("problem", "engine")]
+    assert "lost_package" in others[1][2]
+    [policy] = doctor._guarded(doctor._flow_policies)
+    assert (policy.status, policy.what) == ("problem", "flow policy")
+    assert policy.hint == "fix or uninstall the package; until then this policy cannot be used"

@@ -34,7 +34,6 @@ TASK_COLUMNS: Final = (
     Column("for", "for", Unit.TIME),
     Column("try", "try", Unit.COUNT),
     Column("failures", "failures", Unit.COUNT),
-    Column("exit_status", "exit", Unit.COUNT),
     Column("reason", "reason"),
 )
 
@@ -67,6 +66,5 @@ def task_row(task: TaskSummary) -> tuple[Value, ...]:
         elapsed(task.started, task.ended),
         task.try_number,
         task.failures or None,
-        task.exit_status,
         task.reason,
     )

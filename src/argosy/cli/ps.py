@@ -53,7 +53,7 @@ def command(
                 note(f"note: there are more than {most:,} tasks; --all lists them")
                 break
             tasks.append(task)
-    table = Table(TASK_COLUMNS, tuple(map(task_row, tasks))).without(["exit_status"])
+    table = Table(TASK_COLUMNS, tuple(map(task_row, tasks)))
     emit(
         output,
         sections=lambda width: [table.lines(width)],
