@@ -293,28 +293,27 @@ class TestChanges:
             capacity={"cpu": 2_000, "gpu": 4},
             used={"cpu": 500},
             running=3,
-            queued=2,
             draining=True,
             attributes={"disk": "ssd", "zone": "x"},
         )
         plain = MachineInfo(
-            name="b", capacity={"cpu": 1_000, "memory": 2**30}, used={"memory": 2**29}
+            name="b", capacity={"cpu": 1_000, "memory": 2**30}, used={"memory": 2**29}, queued=2
         )
         given(machines=[gpu, plain])
         assert argosy("machines", "-o", "csv").out.splitlines() == [
             "name,draining,running,queued,cpu,gpu,memory,cpu_used,gpu_used,memory_used",
-            "a,true,3,2,2000,4,0,500,0,0",
-            "b,false,0,0,1000,0,1073741824,0,0,536870912",
+            "a,true,3,0,2000,4,0,500,0,0",
+            "b,false,0,2,1000,0,1073741824,0,0,536870912",
         ]
         heading, first, second = argosy("machines").out.splitlines()
         assert heading.split() == [
             *("machine", "state", "running", "queued", "cpu", "gpu", "memory", "attributes"),
         ]
-        assert first.split()[:4] == ["a", "draining", "3", "2"]
+        assert first.split()[:4] == ["a", "draining", "3", "0"]
         assert "0.5 cores of 2 cores" in first
         assert "0 gpu of 4 gpu  0 B of 0 B" in first
         assert first.endswith("disk=ssd, zone=x")
-        assert second.split()[:4] == ["b", "up", "0", "0"]
+        assert second.split()[:4] == ["b", "up", "0", "2"]
         assert "512 MiB of 1 GiB" in second
         assert [each["name"] for each in json.loads(argosy("machines", "-o", "json").out)] == [
             "a",

@@ -1,106 +1,31 @@
 """What clients send, repeat, resume and give up, without any input or output."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 import pytest
+from client_flows import CUT, SILENCE, UNSENT, FlowScript, job, reply
 from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.api.values import (
-    JobDetails,
     JobPage,
     JobSummary,
     MachineEvent,
-    TaskCounts,
     TaskDetails,
     TryInfo,
 )
 from argosy.client import calls, flows
 from argosy.client.calls import ServerReply
 from argosy.client.flows import (
-    CloseStream,
     Flow,
-    Give,
-    Lost,
     OpenStream,
     Patience,
-    ReadStream,
-    SendCall,
     Sleep,
 )
 from argosy.client.server_sent import EventParser, StreamedEvent
 from argosy.model.errors import ServerError, ServerUnreachable
-
-Yielded = TypeVar("Yielded")
-GONE = ServerUnreachable("gone")
-UNSENT, CUT = Lost(GONE, is_sent=False), Lost(GONE, is_sent=True)
-#: Nothing arrives in time.
-SILENCE = object()
-
-
-class Script:
-    """Carries a flow out: answers in order, and a clock that only sleeping moves."""
-
-    def __init__(
-        self, *answers: object, patience: float = 10.0, has_answered: bool = False
-    ) -> None:
-        self.answers = list(answers)
-        self.steps: list[Any] = []
-        self.now = 0.0
-        self.patience = Patience(patience, lambda: self.now)
-        self.patience.has_answered = has_answered
-
-    def run(self, flow: Flow[Yielded]) -> Iterator[Yielded]:
-        answer: Any = None
-        while True:
-            try:
-                step = flow.throw(answer) if isinstance(answer, Lost) else flow.send(answer)
-            except StopIteration:
-                return
-            answer = None
-            if isinstance(step, Give):
-                yield step.item
-                continue
-            self.steps.append(step)
-            match step:
-                case Sleep(seconds=seconds):
-                    self.now += seconds
-                case CloseStream():
-                    pass
-                case _:
-                    answer = self.answers.pop(0)
-            if answer is SILENCE:
-                assert isinstance(step, ReadStream)
-                assert step.seconds is not None
-                self.now += step.seconds
-                answer = None
-
-    @property
-    def sent(self) -> list[str]:
-        return [step.call.target for step in self.steps if isinstance(step, SendCall | OpenStream)]
-
-
-def reply(document: object = None, status: int = 200, **headers: str) -> ServerReply:
-    return ServerReply(
-        status, {k.replace("_", "-"): v for k, v in headers.items()}, msgspec.json.encode(document)
-    )
-
-
-def job(state: str = "running", version: int = 1, **fields: Any) -> JobDetails:
-    base = {
-        "id": "j",
-        "kind": "batch",
-        "scheduler": "omega",
-        "state": state,
-        "version": version,
-        "tasks": TaskCounts(),
-        "submitted": "2026-01-01T00:00:00.000000Z",
-        "document": {},
-        **fields,
-    }
-    return JobDetails(**base)
 
 
 class TestPauses:
@@ -128,31 +53,31 @@ class TestPauses:
 
 class TestRepeating:
     def test_an_answer_is_read(self) -> None:
-        script = Script(reply(job()))
+        script = FlowScript(reply(job()))
         assert list(script.run(flows.one(calls.job("j"), script.patience))) == [job()]
         assert script.sent == ["/v1/jobs/j"]
 
     def test_a_server_that_never_answered_is_reported_at_once(self) -> None:
-        script = Script(UNSENT)
+        script = FlowScript(UNSENT)
         with pytest.raises(ServerUnreachable):
             list(script.run(flows.one(calls.job("j"), script.patience)))
         assert script.now == 0
 
     def test_a_server_that_has_answered_is_asked_again(self) -> None:
-        script = Script(UNSENT, UNSENT, reply(job()), has_answered=True)
+        script = FlowScript(UNSENT, UNSENT, reply(job()), has_answered=True)
         assert list(script.run(flows.one(calls.job("j"), script.patience))) == [job()]
         assert script.now > 0
 
     def test_patience_ends(self) -> None:
-        script = Script(*[UNSENT] * 100, has_answered=True, patience=5)
+        script = FlowScript(*[UNSENT] * 100, has_answered=True, patience=5)
         with pytest.raises(ServerUnreachable):
             list(script.run(flows.one(calls.job("j"), script.patience)))
         assert 3 < script.now <= 5
 
     def test_only_what_may_be_repeated_is_sent_again_after_a_break(self) -> None:
-        script = Script(CUT, reply(job()))
+        script = FlowScript(CUT, reply(job()))
         assert list(script.run(flows.one(calls.submit({}, "key"), script.patience))) == [job()]
-        script = Script(CUT)
+        script = FlowScript(CUT)
         with pytest.raises(ServerUnreachable):
             list(script.run(flows.one(calls.add_machine({}), script.patience)))
 
@@ -166,13 +91,13 @@ class TestRepeating:
         ],
     )
     def test_what_a_second_request_would_contradict_is_not_repeated(self, call: Any) -> None:
-        script = Script(CUT)
+        script = FlowScript(CUT)
         with pytest.raises(ServerUnreachable):
             list(script.run(flows.one(call, script.patience)))
 
     def test_a_paused_server_says_when_to_come_again(self) -> None:
         paused = reply({}, 503, retry_after="3")
-        script = Script(paused, reply(job()))
+        script = FlowScript(paused, reply(job()))
         list(script.run(flows.one(calls.submit({}, "key"), script.patience)))
         assert Sleep(3.0) in script.steps
 
@@ -184,7 +109,7 @@ class TestRepeating:
             "detail": "no space",
             "code": "paused",
         }
-        script = Script(*[reply(document, 503, retry_after="3")] * 9)
+        script = FlowScript(*[reply(document, 503, retry_after="3")] * 9)
         with pytest.raises(ServerError, match=r"^no space$"):
             list(script.run(flows.one(calls.job("j"), script.patience)))
 
@@ -198,7 +123,7 @@ class TestRepeating:
             "running_tasks": 0,
             "machines": 1,
         }
-        script = Script(reply(health, 503))
+        script = FlowScript(reply(health, 503))
         [found] = script.run(flows.one(calls.health(), script.patience))
         assert found.status == "paused"
 
@@ -233,7 +158,7 @@ class TestProblems:
         assert "Bad Gateway" in str(error)
 
     def test_an_answer_of_another_kind_is_not_understood(self) -> None:
-        script = Script(reply({"odd": 1}))
+        script = FlowScript(reply({"odd": 1}))
         with pytest.raises(ServerError, match="not understood"):
             list(script.run(flows.one(calls.job("j"), script.patience)))
 
@@ -262,17 +187,17 @@ class TestPages:
 
     def test_all_pages_are_read(self) -> None:
         items = self.summaries(5)
-        script = Script(
+        script = FlowScript(
             reply(JobPage(items=tuple(items[:3]), next="3")), reply(JobPage(items=tuple(items[3:])))
         )
         assert list(script.run(flows.all_pages(calls.jobs, None, script.patience))) == items
         assert script.sent == ["/v1/jobs", "/v1/jobs?after=3"]
 
     def test_no_more_than_asked_for_are_given(self) -> None:
-        script = Script(reply(JobPage(items=tuple(self.summaries(3)), next="3")))
+        script = FlowScript(reply(JobPage(items=tuple(self.summaries(3)), next="3")))
         assert len(list(script.run(flows.all_pages(calls.jobs, 2, script.patience)))) == 2
         pages = [reply(JobPage(items=tuple(self.summaries(3)), next="3")) for _ in range(2)]
-        script = Script(*pages)
+        script = FlowScript(*pages)
         assert len(list(script.run(flows.all_pages(calls.jobs, 4, script.patience)))) == 4
 
 
@@ -313,7 +238,7 @@ class TestEvents:
         assert parser.feed(b'id: 1.1\ndata: {"what": "weather"}\n\n' + told(2)) == [event_of(2)]
 
     def test_a_broken_stream_is_resumed_after_the_last_event(self) -> None:
-        script = Script(
+        script = FlowScript(
             *[reply(), told(1) + told(2)[:9], CUT, UNSENT, reply(), told(2), b"", reply(), told(3)]
         )
         found = script.run(flows.events(None, "0", script.patience))
@@ -329,26 +254,26 @@ class TestEvents:
 
     def test_half_an_event_is_forgotten_when_the_stream_breaks(self) -> None:
         cut = told(1).index(b"m-1")
-        script = Script(reply(), told(1)[:cut], CUT, reply(), told(1))
+        script = FlowScript(reply(), told(1)[:cut], CUT, reply(), told(1))
         assert next(script.run(flows.events(None, "0", script.patience))) == event_of(1)
         whole = told(2)[: told(2).rindex(b"\n")]
-        script = Script(reply(), whole, CUT, reply(), told(2))
+        script = FlowScript(reply(), whole, CUT, reply(), told(2))
         assert next(script.run(flows.events(None, "0", script.patience))) == event_of(2)
 
     def test_a_silent_stream_is_opened_again(self) -> None:
-        script = Script(reply(), SILENCE, reply(), told(1))
+        script = FlowScript(reply(), SILENCE, reply(), told(1))
         assert next(script.run(flows.events(None, None, script.patience))) == event_of(1)
         assert script.now >= flows.QUIET
 
     def test_a_server_that_ends_every_stream_is_given_up(self) -> None:
-        script = Script(*[reply(), b""] * 50)
+        script = FlowScript(*[reply(), b""] * 50)
         with pytest.raises(ServerUnreachable, match="again and again"):
             list(script.run(flows.events(None, None, script.patience)))
 
 
 class TestWatching:
     def test_a_job_is_given_whenever_it_changed_until_it_is_over(self) -> None:
-        script = Script(
+        script = FlowScript(
             *[reply(), reply(job()), told(1), reply(job()), told(2), reply(job(version=2))],
             *[told(3), reply(job("finished", 3, exit_code=0))],
         )
@@ -357,17 +282,17 @@ class TestWatching:
         assert script.sent[0] == "/v1/events?job=j"
 
     def test_a_job_that_is_over_needs_no_events(self) -> None:
-        script = Script(reply(), reply(job("failed", exit_code=3)))
+        script = FlowScript(reply(), reply(job("failed", exit_code=3)))
         [found] = script.run(flows.watch("j", script.patience))
         assert found.exit_code == 3
 
     def test_time_ends_the_watch(self) -> None:
-        script = Script(reply(), reply(job()), SILENCE)
+        script = FlowScript(reply(), reply(job()), SILENCE)
         assert len(list(script.run(flows.watch("j", script.patience, 5)))) == 1
         assert script.now == 5
 
     def test_what_was_missed_while_the_stream_was_broken_is_seen(self) -> None:
-        script = Script(reply(), reply(job()), CUT, reply(), reply(job("finished", 2)))
+        script = FlowScript(reply(), reply(job()), CUT, reply(), reply(job("finished", 2)))
         assert [each.version for each in script.run(flows.watch("j", script.patience))] == [1, 2]
 
 
@@ -386,8 +311,8 @@ def task(state: str, *tries: tuple[int, str | None]) -> ServerReply:
 
 
 class TestLogs:
-    def follow(self, *answers: object) -> tuple[bytes, Script]:
-        script = Script(*answers)
+    def follow(self, *answers: object) -> tuple[bytes, FlowScript]:
+        script = FlowScript(*answers)
         flow: Callable[..., Flow[bytes]] = flows.follow_task
         return b"".join(script.run(flow("j", 0, "stdout", None, script.patience))), script
 
@@ -426,7 +351,7 @@ class TestLogs:
 
     def test_it_begins_with_the_latest_try_and_misses_none_after_that(self) -> None:
         over = [(number, "t") for number in (3, 4, 5, 6)]
-        script = Script(
+        script = FlowScript(
             *[task("running", (3, "t"), (4, None)), reply(), b"a", b"", task("running", *over[:2])],
             *[task("finished", *over), reply(), b"b", b"", task("finished", *over)],
             *[task("finished", *over), reply(), b"c", b"", task("finished", *over)],
