@@ -22,6 +22,7 @@ from argosy.model.errors import EngineFault, MissingExtra
 from argosy.report import compare_report, markdown
 from argosy.report.comparison import compare
 from argosy.report.metrics import find_metric
+from argosy.scenarios import loader
 from argosy.scenarios.ignored_demands import IgnoredDemand
 
 #: A scenario with six jobs that fit nowhere, and one that a gang-less engine does not start as told.
@@ -111,14 +112,23 @@ class TestDemands:
 
 class TestCompare:
     def test_the_scenario_is_that_of_the_first_seed_asked_for(
-        self, argosy: Call, held: list[Any], tmp_path: Path
+        self, argosy: Call, held: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        read: list[Any] = []
+        real = loader.load
+
+        def load(path: Path, *, seed: int | None, published: bool) -> Any:
+            read.append((seed, published))
+            return real(path, seed=seed, published=published)
+
+        monkeypatch.setattr(loader, "load", load)
         path = crowded(tmp_path, 0)
         argosy("compare", path, "--engine", "omega", "--seeds", "1")
-        argosy("compare", path, "--engine", "omega", "--seed", "0")
+        argosy("compare", path, "--engine", "omega", "--seed", "0", "--seed", "2")
         argosy("compare", path, "--engine", "omega")
-        assert [seeds for _, _, seeds, _ in held] == [[40], [0], [40, 41, 42, 43, 44]]
+        assert [seeds for _, _, seeds, _ in held] == [[40], [0, 2], [40, 41, 42, 43, 44]]
         assert [options["processes"] for *_, options in held] == [os.cpu_count()] * 3
+        assert read == [(None, False), (0, False), (None, False)]
 
     def test_metrics_are_told_once_each_in_their_order(
         self, argosy: Call, held: list[Any], tmp_path: Path
@@ -338,10 +348,14 @@ class TestText:
         ranking = self.ranking(3, ignores=ignores)
         parts = {section[0]: section for section in comparing.sections([ranking], None, most=1)}
         assert parts["not ranked"][2].split()[0] == "e0"
-        *_, why = comparing.sections([ranking], None, most=1)
-        # The best ranked one is shown in detail, and the other two are not.
-        assert why[2].split()[0] == "e1"
-        assert why[-1] == "2 more engines in detail: --all"
+        # Only those that are ranked are shown in detail.
+        for most, shown, last in (
+            (1, ["e1"], "2 more engines"),
+            (3, ["e1", "e2"], "1 more engine"),
+        ):
+            *_, why = comparing.sections([ranking], None, most=most)
+            assert [line.split()[0] for line in why[2 : 2 + len(shown)]] == shown
+            assert why[-1] == f"{last} in detail: --all"
 
     def test_if_nobody_is_ranked_those_that_ran_are_shown(self) -> None:
         runs = {name: [summary(name, finished=0)] for name in ("e0", "e1")}
