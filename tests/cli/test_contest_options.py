@@ -428,3 +428,20 @@ def test_a_sweep_heads_its_table_with_what_is_measured(
 ) -> None:
     out = argosy("sweep", crowded(tmp_path, 0), "--vary", "seed=4,6", "--metric", "wait.p90").out
     assert out.splitlines()[0] == f"crowded: {find_metric('wait.p90').title} by seed"
+
+
+@pytest.mark.parametrize(("count", "expected"), [(None, 1), (6, 6)])
+def test_there_is_a_process_for_each_cpu_or_one_if_nobody_knows(
+    argosy: Call,
+    held: list[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int | None,
+    expected: int,
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
+    path = crowded(tmp_path, 0)
+    argosy("compare", path, "--engine", "omega")
+    argosy("sweep", path, "--vary", "seed=4")
+    argosy("sweep", path, "--vary", "seed=4", "--jobs", "2")
+    assert [options["processes"] for *_, options in held] == [expected, expected, 2]

@@ -96,6 +96,23 @@ def test_each_scale_has_results_of_its_own(
     )
 
 
+@pytest.mark.parametrize(("count", "expected"), [(None, 1), (6, 6)])
+def test_there_is_a_process_for_each_cpu_or_one_if_nobody_knows(
+    argosy: Call,
+    asked: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int | None,
+    expected: int,
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
+    argosy("paper", "p")
+    argosy("paper", "p", "--jobs", "3", "--again")
+    assert [(given["processes"], given["again"]) for *_, given in asked.runs] == [
+        (expected, False),
+        (3, True),
+    ]
+
+
 def test_figures_come_in_the_order_of_the_paper_and_those_on_request_if_they_are_named(
     argosy: Call, asked: SimpleNamespace
 ) -> None:

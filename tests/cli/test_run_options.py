@@ -248,6 +248,20 @@ class TestCampaign:
             ("shrinking failures", 0.25),
         ]
 
+    @pytest.mark.parametrize(("count", "expected"), [(None, 1), (6, 6)])
+    def test_there_is_a_worker_for_each_cpu_or_one_if_nobody_knows(
+        self,
+        argosy: Call,
+        held: SimpleNamespace,
+        monkeypatch: pytest.MonkeyPatch,
+        count: int | None,
+        expected: int,
+    ) -> None:
+        monkeypatch.setattr("os.cpu_count", lambda: count)
+        argosy("campaign", "--engine", "omega", "--runs", "1")
+        argosy("campaign", "--engine", "omega", "--runs", "1", "--workers", "3")
+        assert [options["workers"] for options in held.options] == [expected, 3]
+
     def test_a_failure_ends_it_with_1(
         self, argosy: Call, held: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
