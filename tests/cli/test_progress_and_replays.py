@@ -63,6 +63,14 @@ def test_a_bar_is_shown_on_a_terminal_after_a_second(
     assert bar.asked == (expected if is_terminal else [])
 
 
+def test_the_bar_disappears_and_takes_no_title_for_markup() -> None:
+    bar = progressing._bar()
+    assert (bar.console.stderr, bar.live.transient) == (True, True)
+    bar.add_task("[red]title", total=1.0)
+    [task] = bar.tasks
+    assert str(bar.columns[0].render(task)) == "[red]title"
+
+
 def test_moments_of_a_live_story_are_dates() -> None:
     origin = datetime(2026, 5, 1, 12, tzinfo=UTC)
     later = datetime(2026, 5, 1, 12, 0, 1, 500_000, tzinfo=UTC).astimezone()

@@ -275,6 +275,19 @@ class TestCampaign:
         held.failures = ["something"]
         assert argosy("campaign", "--engine", "omega", "--runs", "1").code == 1
 
+    def test_files_have_to_be_scenarios(
+        self, argosy: Call, held: SimpleNamespace, small: Path
+    ) -> None:
+        wrong = small.with_name("wrong.toml")
+        wrong.write_text(small.read_text().replace("count = 2", "count = -2", 1))
+        for options in ((wrong,), (small, wrong), ("--fleet", wrong)):
+            told = argosy("campaign", *options).complaint
+            assert told.startswith(f"argosy: error[scenario]: {wrong}:")
+        assert held.drawn == []
+        argosy("campaign", small)
+        [[drawn]] = held.drawn
+        assert (drawn.number, drawn.document["name"]) == (0, "small")
+
     def test_places_of_a_fleet_are_left_out_because_clusters_are_drawn(
         self, argosy: Call, held: SimpleNamespace
     ) -> None:

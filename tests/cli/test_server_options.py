@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from command_line import REPOSITORY, Call
 
-from argosy.cli import kubernetes_shadow, up
+from argosy.cli import kubernetes_shadow, server_start, up
 from argosy.cli.kubernetes import _lease_namespace
 from argosy.kubernetes.leases import lease_settings
 from argosy.service import scheduling, server
@@ -84,6 +84,57 @@ class TestKept:
             in argosy("up", "--keep-jobs", "0").complaint
         )
         assert "--keep-for '3'; expected " in argosy("up", "--keep-for", "3").complaint
+        assert served == []
+
+
+class TestDetaching:
+    @pytest.mark.parametrize("command", SERVERS)
+    @pytest.mark.parametrize(("form", "as_json"), [("text", False), ("json", True)])
+    def test_a_server_in_the_background_gets_the_same_arguments(
+        self,
+        argosy: Call,
+        served: list[Any],
+        monkeypatch: pytest.MonkeyPatch,
+        command: tuple[str, ...],
+        form: str,
+        as_json: bool,
+    ) -> None:
+        started: list[Any] = []
+
+        def detached(arguments: list[str], directory: Any, *, as_json: bool) -> None:
+            started.append((arguments, directory, as_json))
+
+        monkeypatch.setattr(server_start, "detached", detached)
+        monkeypatch.setattr("sys.argv", ["/bin/argosy", "as", "typed"])
+        assert argosy(*command, "-d", "--dir", "kept", "-o", form).code == 0
+        assert started == [(["as", "typed"], Path("kept"), as_json)]
+        assert served == []
+
+    def test_only_a_cluster_of_this_computer_has_a_directory_of_its_own(
+        self, argosy: Call, served: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        started: list[Any] = []
+        monkeypatch.setattr(
+            server_start,
+            "detached",
+            lambda arguments, directory, as_json: started.append(directory),
+        )
+        monkeypatch.setenv("XDG_STATE_HOME", "/state")
+        for command in SERVERS:
+            argosy(*command, "-d")
+        assert started == [Path("/state/argosy"), None, None]
+
+    @pytest.mark.parametrize("command", [*SERVERS, ("kubernetes",)])
+    def test_without_the_library_of_servers_nothing_is_tried(
+        self,
+        argosy: Call,
+        served: list[Any],
+        monkeypatch: pytest.MonkeyPatch,
+        command: tuple[str, ...],
+    ) -> None:
+        monkeypatch.setattr(server_start.importlib.util, "find_spec", lambda name: None)
+        told = argosy(*command).complaint
+        assert told.startswith(f"argosy: error[missing-extra]: argosy {command[0]} needs the extra")
         assert served == []
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import pty
+import termios
 from types import SimpleNamespace
 from typing import Any
 
@@ -214,3 +217,25 @@ class TestWatching:
         with top._keys() as key:
             assert key(0.5) is None
         assert slept == [0.5]
+
+    def test_a_terminal_shows_no_keys_and_is_given_back_as_it_was(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ours, theirs = pty.openpty()
+        with os.fdopen(theirs, "r") as terminal:
+            monkeypatch.setattr("sys.stdin", terminal)
+            before = termios.tcgetattr(theirs)
+            assert before[3] & termios.ECHO
+
+            def watch() -> None:
+                with top._keys() as key:
+                    assert not termios.tcgetattr(theirs)[3] & (termios.ECHO | termios.ICANON)
+                    assert key(0) == ""
+                    os.write(ours, b"q")
+                    assert key(60) == "q"
+                    raise KeyboardInterrupt
+
+            with pytest.raises(KeyboardInterrupt):
+                watch()
+            assert termios.tcgetattr(theirs) == before
+        os.close(ours)
