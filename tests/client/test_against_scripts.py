@@ -100,13 +100,13 @@ def asked(
                 if is_beside:
                     async with AsyncClient(url, **options) as client:
                         found = await collected(ask(client))
-                        session = client._session
-                    assert session is None or session.closed
-                    assert client._session is None
+                        sessions = list(client._sessions.values())
+                    assert all(session.closed for session in sessions)
+                    assert client._sessions == {}
                 else:
                     found = await asyncio.to_thread(blocking, url)
             except (ServerError, ServerUnreachable) as error:
-                return error
+                found = error
             # Closed connections are seen to be.
             while script.ends < script.connections:
                 await asyncio.sleep(0)
@@ -199,6 +199,44 @@ def test_a_server_that_hangs_up_is_asked_again_if_that_is_harmless(is_beside: bo
     error = asked(once, lambda client: client.remove_machine("m"), is_beside=is_beside)
     assert isinstance(error, ServerUnreachable)
     assert len(once.heads) == 1
+
+
+def test_questions_share_a_connection_and_changes_that_cannot_be_repeated_do_not(
+    is_beside: bool,
+) -> None:
+    answers = [reply(HEALTH), reply(HEALTH), reply(b"", 204), reply(HEALTH)]
+    script = Script(*answers)
+
+    def ask(client: Any) -> Any:
+        if not is_beside:
+            client.health(), client.health(), client.remove_machine("m")
+            return client.health()
+
+        async def beside() -> Any:
+            await client.health()
+            await client.health()
+            await client.remove_machine("m")
+            return await client.health()
+
+        return beside()
+
+    assert asked(script, ask, is_beside=is_beside).status == "ok"
+    assert [line.split()[0] for line in script.heads] == ["GET", "GET", "DELETE", "GET"]
+    assert script.connections == 2
+    if is_beside:
+        # The server need not keep it either.
+        closing = ["connection: close" in head.lower() for head in script.heads]
+        assert closing == [False, False, True, False]
+
+
+def test_a_server_that_does_not_answer_in_time_is_told(is_beside: bool) -> None:
+    script = Script(b"")
+    error = asked(
+        script, lambda client: client.health(), is_beside=is_beside, timeout=0.05, patience=0
+    )
+    assert isinstance(error, ServerUnreachable)
+    assert error.problem.endswith(" does not answer in time")
+    assert error.hint == "it may be overloaded"
 
 
 def test_nobody_there_is_told_at_once(is_beside: bool, tmp_path: Path) -> None:

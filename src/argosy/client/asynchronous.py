@@ -91,7 +91,8 @@ class AsyncClient:
         self._token = find_token(token, token_file)
         self._timeout = timeout
         self._patience = Patience(patience)
-        self._session: aiohttp.ClientSession | None = None
+        #: By whether their connections are kept; made when they are needed.
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
         self._opened = contextlib.ExitStack()
 
     async def __aenter__(self) -> Self:
@@ -106,9 +107,9 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        while self._sessions:
+            _, session = self._sessions.popitem()
+            await session.close()
         self._opened.close()
 
     # Jobs
@@ -377,7 +378,6 @@ class AsyncClient:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         if not call.is_repeatable:
-            # A kept connection may turn out to be closed, when it is too late to know what was received.
             headers["Connection"] = "close"
         # Responses that are read as they arrive have no limit in all.
         limit = aiohttp.ClientTimeout(
@@ -385,12 +385,9 @@ class AsyncClient:
         )
         base = "http://localhost" if self.endpoint.socket else str(self.endpoint)
         try:
-            session = self._connected()
+            session = self._connected(keeps=call.is_repeatable)
         except OSError as error:
             raise Lost(no_connection(self.endpoint, error), is_sent=False) from None
-        # After a disconnect, aiohttp itself sends some methods again, which not every call allows. It
-        # reads this before it first waits, so requests at the same time do not mix.
-        session._retry_connection = call.is_repeatable
         try:
             return await session.request(
                 call.method,
@@ -409,18 +406,26 @@ class AsyncClient:
         except (OSError, aiohttp.ClientError) as error:
             raise Lost(broken_off(self.endpoint, error), is_sent=True) from None
 
-    def _connected(self) -> aiohttp.ClientSession:
-        """The session; it can only be made where an event loop runs."""
-        if self._session is None:
-            connector: aiohttp.BaseConnector | None = None
+    def _connected(self, *, keeps: bool) -> aiohttp.ClientSession:
+        """A session, which can only be made where an event loop runs. A kept connection may turn out to
+        be closed, when it is too late to know what was received; so what must not be repeated gets one
+        of its own."""
+        session = self._sessions.get(keeps)
+        if session is None:
+            connector: aiohttp.BaseConnector
             if self.endpoint.socket:
                 path = self._opened.enter_context(short_path(self.endpoint.socket))
-                connector = aiohttp.UnixConnector(path)
-            elif self.endpoint.is_secure:
+                connector = aiohttp.UnixConnector(path, force_close=not keeps)
+            else:
                 # That of aiohttp was made when it was imported, whatever the environment says now.
-                connector = aiohttp.TCPConnector(ssl=self._tls or ssl.create_default_context())
-            self._session = aiohttp.ClientSession(connector=connector)
-        return self._session
+                tls = (
+                    (self._tls or ssl.create_default_context()) if self.endpoint.is_secure else True
+                )
+                connector = aiohttp.TCPConnector(ssl=tls, force_close=not keeps)
+            session = self._sessions[keeps] = aiohttp.ClientSession(connector=connector)
+            # After a disconnect, aiohttp itself sends some methods again, which not every call allows.
+            session._retry_connection = keeps
+        return session
 
     async def _read(self, stream: aiohttp.ClientResponse, seconds: float | None) -> bytes | None:
         try:
