@@ -116,6 +116,7 @@ async def test_an_answer_without_content_needs_no_length() -> None:
         (b"HTTP/2 200 OK\r\nContent-Length: 0\r\n\r\n", "the answer is not HTTP"),
         (b"HTTP/1.1 2x0 OK\r\nContent-Length: 0\r\n\r\n", "the answer is not HTTP"),
         (b"HTTP/1.1\r\nContent-Length: 0\r\n\r\n", "the answer is not HTTP"),
+        (b"\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "the answer is not HTTP"),
         (b"HTTP/1.1 200 OK\r\n\r\n", "the answer has no length"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "the answer has no length"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 67108865\r\n\r\n", "the answer has no length"),

@@ -346,7 +346,14 @@ def test_the_operators_constraints_come_from_the_cell_and_from_schedulers() -> N
 
 @pytest.mark.parametrize(
     ("cpu", "memory", "fragmented"),
-    [(1_000, 2 * GIB, 0), (999, 2 * GIB, 1), (1_000, 2 * GIB - 1, 1), (0, 0, 0)],
+    [
+        (1_000, 2 * GIB, 0),
+        (999, 2 * GIB, 1),
+        (1_000, 2 * GIB - 1, 1),
+        (0, 0, 0),
+        (1, 0, 1),
+        (0, 1, 1),
+    ],
 )
 def test_a_machine_is_fragmented_if_a_core_and_two_gibibytes_do_not_fit(
     cpu: int, memory: int, fragmented: int

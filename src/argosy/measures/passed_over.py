@@ -159,8 +159,6 @@ def _largest_within(values: Times, first: Times, end: Times) -> Times:
     while (asked := length >= span).any():
         chosen = asked & (length < 2 * span)
         largest[chosen] = np.maximum(values[first[chosen]], values[end[chosen] - span])
-        if len(values) <= span:
-            break
         values = np.maximum(values[:-span], values[span:])
         span *= 2
     return largest
