@@ -22,6 +22,7 @@ from argosy.model.errors import EngineFault, MissingExtra
 from argosy.report import compare_report, markdown
 from argosy.report.comparison import compare
 from argosy.report.metrics import find_metric
+from argosy.report.overall import overall
 from argosy.scenarios import loader
 from argosy.scenarios.ignored_demands import IgnoredDemand
 
@@ -280,6 +281,27 @@ class TestReports:
         assert (len(notes), call, by_all) == (1, "argosy compare 'a b'", None)
         assert drawn.marks == [(comparisons, notes, call, by_all)]
 
+    def test_published_forms_are_drawn_as_they_were_published(
+        self,
+        argosy: Call,
+        held: list[Any],
+        drawn: SimpleNamespace,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        formed: list[Any] = []
+        real = loader.as_published
+
+        def as_published(scenario: Any) -> Any:
+            formed.append((scenario.engine_names(), scenario.seed))
+            return real(scenario)
+
+        monkeypatch.setattr(loader, "as_published", as_published)
+        names = ("--engine", "yaq-d", "--seed", "6", "--html", "p.html")
+        assert argosy("compare", crowded(tmp_path, 0), "--as-published", *names).code == 0
+        assert formed[-1] == (["yaq-d"], 6)
+        assert [(engine, seed) for engine, seed, _ in drawn.runs] == [("yaq-d", 6)]
+
     @pytest.mark.parametrize(("options", "count"), [((), 5), (("--all",), 12)])
     def test_not_more_engines_are_drawn_than_are_shown(
         self,
@@ -356,6 +378,18 @@ class TestText:
             *_, why = comparing.sections([ranking], None, most=most)
             assert [line.split()[0] for line in why[2 : 2 + len(shown)]] == shown
             assert why[-1] == f"{last} in detail: --all"
+
+    def test_objectives_are_told_together_after_those_that_are_not_ranked(self) -> None:
+        runs = runs_of(a=[1e7], b=[2e7])
+        rankings = [compare(runs, find_metric(name)) for name in ("jct", "end")]
+        shown = comparing.sections(rankings, 50, overall=overall(rankings))
+        headings = [section[0] for section in shown]
+        assert [name for name in headings if name in ("median JCT", find_metric("end").title)] == [
+            *("median JCT", find_metric("end").title),
+        ]
+        at = headings.index("all objectives together")
+        assert headings[at + 1] == "spread of JCT"
+        assert max(map(len, shown[at])) <= 50
 
     def test_if_nobody_is_ranked_those_that_ran_are_shown(self) -> None:
         runs = {name: [summary(name, finished=0)] for name in ("e0", "e1")}

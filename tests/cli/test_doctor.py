@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from importlib import metadata
@@ -14,6 +15,7 @@ import pytest
 
 from argosy.cli import doctor
 from argosy.cli.app import run
+from argosy.engines.omega import Omega
 from argosy.version import __version__
 
 Breaks = Callable[[pytest.MonkeyPatch], None]
@@ -240,8 +242,13 @@ def test_a_core_without_a_version_is_told_apart(monkeypatch: pytest.MonkeyPatch)
 def test_engines_and_policies_from_elsewhere_are_told_with_where_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    class Mine(Omega):
+        name = "mine"
+
+    monkeypatch.setitem(sys.modules, "made_up_engines", SimpleNamespace(Mine=Mine))
     entries = [
-        metadata.EntryPoint("mine", "argosy.engines.omega:Omega", "argosy.engines"),
+        metadata.EntryPoint("mine", "made_up_engines:Mine", "argosy.engines"),
+        metadata.EntryPoint("other", "argosy.engines.omega:Omega", "argosy.engines"),
         metadata.EntryPoint("lost", "lost_package:Lost", "argosy.engines"),
         metadata.EntryPoint("gone", "gone_package:Gone", "argosy.flow_policies"),
     ]
@@ -250,8 +257,9 @@ def test_engines_and_policies_from_elsewhere_are_told_with_where_they_are(
     )
     built_in, *others = findings_of(doctor._engines)
     assert built_in[:2] == ("ok", "engines")
-    assert [each[:2] for each in others] == [("problem", "engine"), ("problem", "engine")]
-    assert "lost_package" in others[1][2]
+    assert others[0] == ("ok", "engine", "mine from made_up_engines:Mine")
+    assert [each[:2] for each in others[1:]] == [("problem", "engine"), ("problem", "engine")]
+    assert "lost_package" in others[2][2]
     [policy] = doctor._guarded(doctor._flow_policies)
     assert (policy.status, policy.what) == ("problem", "flow policy")
     assert policy.hint == "fix or uninstall the package; until then this policy cannot be used"

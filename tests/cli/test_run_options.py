@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +19,7 @@ from argosy.cli.live import ServerChoice
 from argosy.experiments import on_recorded
 from argosy.model.errors import ReplayDiverged
 from argosy.records.replay import Replay
+from argosy.scenarios import loader
 from argosy.testing.builders import job, scenario
 
 SMALL = """\
@@ -118,6 +121,42 @@ class TestRun:
     def test_a_path_is_shown_up_to_a_hundred_letters(self, length: int) -> None:
         shown = run._shortened("x" * length)
         assert shown == ("x" * length if length <= 100 else "x" * 97 + "...")
+
+    def test_a_published_form_is_that_of_the_fleet_or_of_the_engine_that_is_named(
+        self, argosy: Call, small: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen: list[Any] = []
+        real = loader.load
+
+        def load(path: Path, *, seed: int | None, published: bool) -> Any:
+            seen.append((seed, published))
+            return real(path, seed=seed)
+
+        def as_published(given: Any) -> Any:
+            seen.append("as published")
+            return given
+
+        monkeypatch.setattr(loader, "load", load)
+        monkeypatch.setattr(loader, "as_published", as_published)
+        argosy("run", small, "--no-save", "--as-published", "--seed", "3")
+        argosy("run", small, "--no-save", "--as-published", "--engine", "kube")
+        argosy("run", small, "--no-save")
+        assert seen == [(3, True), "as published", (None, True), (None, False)]
+
+    def test_a_row_has_the_numbers_of_the_run(self, argosy: Call, small: Path) -> None:
+        out = argosy("run", small, "--no-save", "--seed", "4", "--engine", "kube", "-o", "csv").out
+        [row] = csv.DictReader(io.StringIO(out))
+        assert (row["scenario"], row["seed"], row["fleet"]) == ("small", "4", "kube")
+
+    def test_a_scenario_without_jobs_says_so_after_other_notes(
+        self, argosy: Call, small: Path
+    ) -> None:
+        text = small.read_text()
+        jobs = text[text.index("[[workload.jobs]]") : text.index("[[fleet]]")]
+        small.write_text(text.replace(jobs, "[workload]\njobs = []\n"))
+        told = argosy("run", small, "--no-save", "-o", "json")
+        assert told.err == "note: the workload has no jobs\n"
+        assert json.loads(told.out)["notes"] == ["the workload has no jobs"]
 
     def test_where_a_run_is_kept_is_told_with_what_may_come_next(
         self, argosy: Call, small: Path

@@ -123,6 +123,7 @@ class TestJobs:
         told = argosy("submit", jobs_file(tmp_path, "a", "b"))
         assert told.complaint.startswith(f"argosy: error[server]: {tmp_path / 'jobs.toml'}:")
         assert [name for name, *_ in client.asked] == ["plan"]
+        assert argosy("plan", tmp_path / "jobs.toml").complaint == told.complaint
 
     @pytest.mark.parametrize(
         ("fields", "told"),
