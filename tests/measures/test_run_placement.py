@@ -327,6 +327,24 @@ def test_samples_count_for_the_time_before_them() -> None:
     )
 
 
+def test_of_what_a_cluster_does_not_have_nothing_is_used() -> None:
+    sizes = {"a": Resources(4_000, 16 * GIB), "b": Resources(4_000, 0)}
+    machines = tuple(
+        Machine(name, size, joins={CLUSTER_GROUP: (name,)}) for name, size in sizes.items()
+    )
+    spec = scenario(
+        "omega",
+        [job("x", 2, cpu=2_000, memory=0, seconds=None)],
+        replicas=1,
+        cell=CellSpec(machines=machines, groups=(GroupSpec(name=CLUSTER_GROUP, sets=("a", "b")),)),
+        horizon=10 * SECOND,
+        federation=Federation(clusters=(Cluster("a", ""), Cluster("b", ""))),
+    )
+    clusters = execute(spec, None).placement.end.clusters
+    assert clusters["b"]["memory"] == 0.0
+    assert sum(shares["cpu"] for shares in clusters.values()) == 1.0
+
+
 @pytest.mark.parametrize(("seconds", "looks"), [(63, 63), (64, 64), (65, 65), (66, 65), (129, 97)])
 def test_samples_become_rarer_after_the_last_submission(seconds: int, looks: int) -> None:
     """Without a horizon, at 1, 2 and so on up to 64 s, then every 2 s up to 128 s, then every 4 s."""

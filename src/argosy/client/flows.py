@@ -287,17 +287,13 @@ def follow_logs(
     job_id: str,
     index: int,
     stream: str,
-    try_number: int | None,
-    offset: int | None,
+    try_number: int,
     tail: int | None,
     patience: Patience,
 ) -> Flow[bytes]:
-    """What a try writes, until it is over; without its number, the latest try, once there is one."""
-    if try_number is None:
-        try_number = yield from next_try(job_id, index, -1, patience)
-        if try_number is None:
-            return
+    """What a try writes, until it is over."""
     attempts = patience.attempts()
+    offset: int | None = None
     while True:
         call = calls.logs(
             job_id,
@@ -359,5 +355,5 @@ def follow_task(
     """What a task writes, try after try, until it is over."""
     last = -1
     while (number := (yield from next_try(job_id, index, last, patience))) is not None:
-        yield from follow_logs(job_id, index, stream, number, None, tail, patience)
+        yield from follow_logs(job_id, index, stream, number, tail, patience)
         last, tail = number, None
