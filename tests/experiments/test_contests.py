@@ -295,8 +295,9 @@ class TestExecution:
 
     def test_a_run_without_a_journal_has_no_digest(self, tmp_path: Path) -> None:
         spec = scenario("omega", [job("a")], output=Output(log="none"))
-        made = execute.execute(spec, tmp_path / "r")
-        assert made.log_digest == ""
+        shares: list[float] = []
+        made = execute.execute(spec, tmp_path / "r", progress=shares.append)
+        assert (made.log_digest, shares) == ("", [1.0])
         assert "journal" not in " ".join(path.name for path in (tmp_path / "r").iterdir())
         assert execute.execute_in_memory(spec).summary() == made
         spoken = execute.execute(scenario("omega", [job("a")]), None)
