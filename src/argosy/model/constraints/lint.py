@@ -118,11 +118,13 @@ def _carried(index: int, constraint: Constraint, around: Surroundings) -> Iterat
         return
     kinds = [tags for tags, _ in around.containers]
     for leaf in leaves(constraint.rule):
-        if not any(tags.issuperset(leaf.subject) for tags in kinds):
+        # Which job says it is not known here.
+        subject = frozenset(leaf.subject) - {SELF}
+        if not any(tags.issuperset(subject) for tags in kinds):
             text = " & ".join(leaf.subject)
             yield LintFinding("warning", "nobody", index, f"no container carries {text}")
         elif isinstance(leaf, SpreadConstraint):
-            count = sum(n for tags, n in around.containers if tags.issuperset(leaf.subject))
+            count = sum(n for tags, n in around.containers if tags.issuperset(subject))
             if count < leaf.least:
                 yield LintFinding(
                     "warning",
