@@ -353,7 +353,8 @@ class TestYarn:
         both = (
             "appID:self & {} -> {{x, 1, inf}} in rack {} "
             "appID:self & {} -> {{y, 0, 2}} in machine hard"
-        )for word in ("and", "or"):
+        )
+        for word in ("and", "or"):
             one = parse_constraint(both.format("a", word, "a"))
             written = f"a=4,{word.upper()}(IN,RACK,all/x:CARDINALITY,NODE,all/y,0,2)"
             assert to_yarn([one], {"a": 4, "b": 1}) == written
