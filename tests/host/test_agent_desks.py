@@ -334,6 +334,35 @@ def test_a_scheduler_that_crashes_loses_its_reservations() -> None:
     )
     events = heard(script, spec)
     assert not [event for _, event in events if isinstance(event, Committed)]
+    engine = scripted(script, Capabilities(transactions=True))
+    world = SimulatedWorld(spec, {"scripted": engine})
+    world.run()
+    assert world.host.cell.claims() == 0, "nobody has asked for it any more"
+
+
+def test_a_commit_is_not_answered_to_a_scheduler_that_has_come_back_since() -> None:
+    def script(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
+        if isinstance(event, JobSubmitted) and now < 10 * MS:
+            return [commit(engine, view, event, [0])]
+        return ()
+
+    spec = in_north(
+        [job("a", 1, seconds=None)],
+        agents=AgentModel(t_fetch=20 * MS, t_bind=100 * MS),
+        faults=(SchedulerCrash(at=50 * MS, scheduler="s", down=20 * MS),),
+        network=Network(latency=ConstantLatency(delay=0)),
+    )
+    engine = scripted(script, Capabilities(transactions=True))
+    world = SimulatedWorld(spec, {"scripted": engine})
+    world.run()
+    # It was bound before the crash, so its task runs on.
+    assert world.host.cell.claims() == 1
+    assert [type(event).__name__ for _, _, event in engine.heard] == [
+        "Started",
+        "JobSubmitted",
+        "Started",
+    ]
+    assert world.host.open_reservations == 0
 
 
 def test_a_task_cancelled_while_it_is_committed_is_refused() -> None:
