@@ -103,7 +103,8 @@ class _NotJson(Exception):
 
 def _decode(line: bytes) -> Any:
     try:
-        return json.loads(line.decode(), object_pairs_hook=_once, parse_constant=_no_constant)
+        text = line.rstrip().decode()
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise _NotJson(f"not JSON: {error.msg} at column {error.colno}") from None
     except UnicodeDecodeError as error:
