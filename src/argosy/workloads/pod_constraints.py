@@ -71,7 +71,8 @@ def constraints_of(pod: Pod, note: Callable[[str], None]) -> tuple[Constraint, .
 
 def _terms(pod: Pod) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """Each term by itself as a pod's specification, its name, and whether it is about nodes."""
-    spec: dict[str, Any] = msgspec.to_builtins(pod.spec)
+    # As the API server writes it: with lists, not tuples.
+    spec: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(pod.spec))
     affinity = spec.get("affinity") or {}
     for kind in ("podAffinity", "podAntiAffinity"):
         for when in (_REQUIRED, _PREFERRED):
