@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from serial_attempts import tasks_of
 
+from argosy.engines.registry import ENGINES
 from argosy.model.explanations import Why
 from argosy.model.resources import Resources
+from argosy.model.scenario import MachineCrash, SchedulerCrash
 from argosy.model.truth import group_with_truth, simulated_job
-from argosy.testing.builders import SECOND, job, shared_job
+from argosy.testing.builders import SECOND, job, scenario, shared_job
 from argosy.testing.scripted_world import (
     AGAIN,
     FAILING,
@@ -19,6 +21,7 @@ from argosy.testing.scripted_world import (
     LOST,
     RETRIES,
     ScriptedMachines,
+    ScriptedWorld,
     SharedWork,
     with_retries,
 )
@@ -237,6 +240,43 @@ class TestSharedWork:
             (MIDDLE, "ended"),
             (2 * MIDDLE, "ended"),
         ]
+
+
+class TestWorlds:
+    def world(self, *jobs: Any, **fields: Any) -> ScriptedWorld:
+        spec = scenario("omega", [*jobs], **fields)
+        return ScriptedWorld(spec, ENGINES)
+
+    def test_faults_strike_when_they_are_due(self) -> None:
+        faults = (
+            MachineCrash(at=3 * SECOND, machine="m0", down=SECOND),
+            SchedulerCrash(at=4 * SECOND, scheduler="s-0", down=SECOND),
+        )
+        world = self.world(job("a", 8, cpu=4_000, seconds=20), faults=faults)
+        world.run()
+        assert world.host.membership.losses == 1
+        assert world.host.membership.changes == 2
+        assert [scheduler.crashes for scheduler in world.host.schedulers] == [1, 0]
+        assert world.runtime.open_tasks == 0
+
+    def test_a_script_acts_when_it_says(self) -> None:
+        world, seen = self.world(job("a", seconds=9)), list[int]()
+        for at in (5, 2, 7):
+            world.inject(at * SECOND, lambda: seen.append(world.now))
+        world.run()
+        assert seen == [2 * SECOND, 5 * SECOND, 7 * SECOND]
+
+    def test_a_run_ends_with_its_last_task_or_at_its_horizon(self) -> None:
+        world = self.world(job("a", seconds=9), job("b", seconds=1, submit=30))
+        world.run()
+        assert world.runtime.open_tasks == 0
+        assert 31 * SECOND <= world.now < 40 * SECOND
+        cut = self.world(job("a", seconds=9), horizon=5 * SECOND)
+        cut.run()
+        assert (cut.runtime.open_tasks, cut.now <= 5 * SECOND) == (1, True)
+        empty = self.world()
+        empty.run()
+        assert empty.now == 0
 
 
 def test_failures_are_retried_whatever_a_job_says() -> None:
