@@ -119,3 +119,16 @@ def test_amounts_are_read_as_they_are_written() -> None:
     ).document
     assert _request(document) == {"cpu": 300, "memory": 5, "gpu": 1, "pods": 1}
     assert NEWS > PATIENCE // 4
+
+
+def test_each_pod_is_asked_whoever_comes_before_it() -> None:
+    silent = {"conditions": ["Ready"]}
+    early = [node(0), *bound(SECOND, "on", **silent), pod(0, "over", phase="Failed", **silent)]
+    late = [pod(LONG - SECOND, "young", **silent), pod(0, "told"), pod(0, "waits", **silent)]
+    heard = tuple(
+        known(f"x/{name}", place)
+        for name, place in (("on", "n"), ("young", ""), ("told", ""), ("waits", ""))
+    )
+    assert told(*early, *late, heard=heard) == {
+        ("unexplained", "pod"): "waits has waited since 0 µs: no condition"
+    }
