@@ -175,6 +175,8 @@ class TestGroups:
         small = group(request=Resources(0, 0, {"gpu": 600}))
         assert Feasibility((machine,), devices="gpu").slots(small).tolist() == [2]
         assert Feasibility((machine,)).slots(small).tolist() == [3]
+        none = group(request=Resources(4_000, 0, {"gpu": 0}))
+        assert Feasibility((machine,), devices="gpu").slots(none).tolist() == [2]
 
 
 class TestApart:
@@ -252,6 +254,8 @@ class TestApart:
         demands = found(self.web(5, constraints=(own,)), APART)
         assert [("rack" in each.problem, each.most) for each in demands] == [(True, 4), (False, 3)]
         assert "'appID:s -> {appID:s, 0, 1} in rack hard'" in demands[0].problem
+        soft = parse_constraint("appID:self -> {appID:self, 0, 1} in rack")
+        assert not found(self.web(5, constraints=(soft,)))
 
 
 class TestErrors:
