@@ -17,7 +17,7 @@ from tracked_pods import tracked
 from argosy.kubernetes import kinds
 from argosy.model.explanations import Explanation
 from argosy.service.kubernetes import driver as driver_module
-from argosy.service.kubernetes.driver import KubernetesDriver, prepare
+from argosy.service.kubernetes.driver import ClusterWatches, KubernetesDriver, prepare
 from argosy.service.kubernetes.rights import LastingRight, NoRight
 from argosy.worlds.kubernetes.tracked import BindOrder, PodState
 
@@ -158,6 +158,11 @@ class TestDriver:
         bench.driver._turn_ended(0.0)
         assert bench.pods.flush.call_count == before + 1
 
+    def test_what_a_turn_has_decided_is_carried_out_at_its_end(self, bench: DriverBench) -> None:
+        bench.pods.orders.append("bind")
+        bench.driver._turn_ended(0.0)
+        assert bench.writer.carry_out.mock_calls == [call("bind")]
+
     def test_a_leader_begins_with_what_the_last_one_has_done(self, bench: DriverBench) -> None:
         right: Any = SimpleNamespace(is_held=True, remaining=None, fencing=3)
         bench.driver._watches.pods.resource_version = ""
@@ -227,6 +232,57 @@ class TestDriver:
         driver._overseer.annotates = False
         asyncio.run(look())
         assert looked() == [0, 0, 0, 3, 0]
+
+
+@pytest.mark.parametrize("right", [LastingRight(), NoRight(), None])
+def test_a_driver_listens_to_the_world_and_leads_if_it_may(bench: DriverBench, right: Any) -> None:
+    overseer, cluster = Mock(), SimpleNamespace(listeners=[])
+    log, observer = Mock(), Mock()
+    driver = KubernetesDriver(
+        Mock(),
+        Mock(),
+        overseer,
+        cluster,
+        "argosy",
+        log,
+        observer=observer,
+        right=right,  # type: ignore[arg-type]
+    )
+    assert overseer.wake == driver._pump
+    assert cluster.listeners == [driver._turn_ended]
+    assert overseer.is_leading == (right is None or right.is_held)
+    assert driver.pods is overseer.pods
+    assert (driver.error, driver.failed.is_set()) == (None, False)
+    writer = driver.writer
+    assert (writer._name, writer._log, writer._observer) == ("argosy", log, observer)
+    assert writer._writes_events
+    assert writer._bound == overseer.pods.bound
+
+
+def test_reports_of_the_writer_reach_the_pods(bench: DriverBench) -> None:
+    cluster: Any = bench.driver._cluster
+    cluster.listeners = []
+    made = KubernetesDriver(Mock(), Mock(), Mock(pods=bench.pods), cluster, "argosy", Mock())
+    made.writer._failed("p")
+    made.writer._stayed("q")
+    made.writer._unmade("j", "no room")
+    made.writer._bound("r")
+    told = [each for each in bench.pods.mock_calls if each[0] != "flush"]
+    assert told == [
+        call.bind_failed("p"),
+        call.eviction_failed("q"),
+        call.unmade("j", "no room"),
+        call.bound("r"),
+    ]
+
+
+def test_watches_of_a_server_that_is_back_begin_promptly() -> None:
+    client: Any = Mock()
+
+    async def made() -> list[float]:
+        return [each._settings.longest_delay for each in ClusterWatches(client).all]
+
+    assert asyncio.run(made()) == [3.0] * 7
 
 
 def test_priorities_and_resources_are_known_before_there_is_a_world() -> None:

@@ -231,3 +231,24 @@ class TestGrowth:
         room = (Resources(0, 0), Resources(1, 0), 77)
         assert decided == [(["a"], *room, False), (["a"], *room, True)]
         assert patched == [("a", {"parallelism": 4})] * 2
+
+
+@pytest.mark.parametrize(
+    ("lacking", "request_", "pods"),
+    [
+        ({}, Resources(1_000, 0), 0),
+        ({"cpu": 1}, Resources(1_000, 0), 1),
+        ({"cpu": 1_000}, Resources(1_000, 0), 1),
+        ({"cpu": 1_001}, Resources(1_000, 0), 2),
+        # As many as make up for what is lacking most.
+        ({"cpu": 1_500, "memory": 5}, Resources(1_000, 2), 3),
+        # What a pod does not hold, it cannot make up for.
+        ({"gpu": 4, "memory": 1}, Resources(1_000, 0), 0),
+        ({"gpu": 4, "cpu": 1}, Resources(1_000, 0, {"gpu": 1}), 4),
+        ({"cpu": 9}, Resources(0, 0), 0),
+    ],
+)
+def test_as_many_pods_go_as_make_up_for_what_is_lacking(
+    lacking: dict[str, int], request_: Resources, pods: int
+) -> None:
+    assert job_growth._pods_for(lacking, request_) == pods

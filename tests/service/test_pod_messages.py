@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from argosy.kubernetes.objects import Node, Pod
 from argosy.model.explanations import Explanation, Refusal, Why
-from argosy.service.kubernetes.messages import waiting_message
+from argosy.service.kubernetes.messages import LONGEST, waiting_message
 from argosy.worlds.kubernetes.rulebook import Rulebook
 from argosy.worlds.kubernetes.tracked import PodGang, PodGroupName
 
@@ -90,3 +91,98 @@ def test_a_limit_is_told_instead_of_nodes() -> None:
     gang.together = dict.fromkeys("ab")  # type: ignore[assignment]
     together = "2 pods of group ring have to be placed together"
     assert waiting_message(limited, 6, str, gang=gang) == f"{together}. {told}"
+
+
+def group(*pods: str) -> PodGang:
+    gang = PodGang(PodGroupName("", "one", "ring"))
+    gang.together = dict.fromkeys(pods)  # type: ignore[assignment]
+    return gang
+
+
+NONE = "0/6 nodes are available"
+MISS = Refusal(Why.NO_ROOM, machine=0, dimension="memory", lacking=2**30)
+TAKEN = Refusal(Why.STALE, machine=2, lacking=3)
+LIMIT = Refusal(Why.JOB_LIMIT)
+LIMITED = "the scheduler already has as many jobs as it may admit"
+TOGETHER = "2 pods of group ring have to be placed together"
+
+
+@pytest.mark.parametrize(
+    ("explanation", "more", "told"),
+    [
+        (Explanation(), {}, NONE),
+        (
+            Explanation(ruled_out={"filtered": 1, "down": 2, "pods": 3, "gpu": 4, "cpu": 0}),
+            {},
+            f"{NONE}: 1 node(s) did not match the pod's rules, 2 node(s) were gone or draining, "
+            "3 Too many pods, 4 Insufficient gpu",
+        ),
+        (
+            Explanation(ruled_out={"filtered": 5, "cpu": 1}, remedy="help"),
+            {"excluded": {"node(s) were odd": 5}},
+            f"{NONE}: 1 Insufficient cpu, 5 node(s) were odd",
+        ),
+        (Explanation(ruled_out={"filtered": 5}), {"excluded": {}},
+         f"{NONE}: 5 node(s) did not match the pod's rules"),
+        (Explanation(remedy="help"), {}, f"{NONE}. help"),
+        (Explanation(remedy="help"), {"wishes": ("a", "b")}, f"{NONE}. help. ignored: a, b"),
+        (Explanation(nearest_miss=MISS), {}, f"{NONE}. n0 came closest and lacks 1Gi memory"),
+        (
+            Explanation(nearest_miss=msgspec.structs.replace(MISS, machine=-1)),
+            {},
+            f"{NONE}. the nearest node came closest and lacks 1Gi memory",
+        ),
+        # What came nearest tells more than what was refused, if it says what was lacking.
+        (
+            Explanation(nearest_miss=MISS, refused=TAKEN),
+            {},
+            f"{NONE}. n0 came closest and lacks 1Gi memory",
+        ),
+        (
+            Explanation(nearest_miss=Refusal(Why.NO_ROOM, machine=0), refused=TAKEN),
+            {},
+            f"{NONE}. n2 changed 3 times since the decision began",
+        ),
+        (
+            Explanation(refused=Refusal(Why.MACHINE_GONE, machine=0)),
+            {},
+            f"{NONE}. n0 is gone",
+        ),
+        (Explanation(refused=Refusal(Why.MACHINE_GONE)), {}, f"{NONE}. the machine is gone"),
+        # A limit is told alone, unless nodes were looked at as well.
+        (Explanation(refused=LIMIT, remedy="help"), {}, f"{LIMITED}. help"),
+        (
+            Explanation(refused=LIMIT, ruled_out={"cpu": 1}),
+            {},
+            f"{NONE}: 1 Insufficient cpu. {LIMITED}",
+        ),
+        (
+            Explanation(refused=LIMIT, nearest_miss=MISS),
+            {},
+            f"{NONE}. n0 came closest and lacks 1Gi memory",
+        ),
+        # A pod that is left of its group is on its own.
+        (Explanation(refused=TAKEN, remedy="help"), {"gang": group("a")},
+         f"{NONE}. n2 changed 3 times since the decision began. help"),
+        (Explanation(refused=TAKEN, remedy="help"), {"gang": group("a", "b")}, TOGETHER),
+        (
+            Explanation(gang_room=0, nearest_miss=MISS),
+            {"gang": group("a", "b")},
+            f"{TOGETHER}, and 0 had room. n0 came closest and lacks 1Gi memory",
+        ),
+        (
+            Explanation(refused=LIMIT, ruled_out={"cpu": 1}, remedy="help"),
+            {"gang": group("a", "b")},
+            f"{TOGETHER}. {NONE}: 1 Insufficient cpu. {LIMITED}. help",
+        ),
+    ],
+)  # fmt: skip
+def test_each_part_of_an_explanation_has_its_words(
+    explanation: Explanation, more: dict[str, Any], told: str
+) -> None:
+    assert waiting_message(explanation, 6, lambda number: f"n{number}", **more) == f"{told}."
+
+
+def test_a_message_is_no_longer_than_the_api_takes() -> None:
+    told = waiting_message(Explanation(remedy="x" * LONGEST), 6, str)
+    assert told == f"{NONE}. " + "x" * (LONGEST - len(NONE) - 2) + "."
