@@ -406,6 +406,16 @@ class TestServers:
         server.loop.run_until_complete(run())
         assert server.told == (["gave up"] if told == "gave up" else [error])
 
+    def test_work_that_ends_well_is_no_failure(self, server: Any) -> None:
+        async def run() -> None:
+            server.it.adds(asyncio.ensure_future(asyncio.sleep(0)))
+            for _ in range(3):
+                await asyncio.sleep(0)
+
+        server.loop.run_until_complete(run())
+        assert server.told == []
+        assert server.it._tasks == {}
+
     def test_a_server_that_is_killed_says_nothing_more(self, server: Any) -> None:
         ended = []
 
@@ -425,9 +435,11 @@ class TestServers:
             server.it.kill()
             assert closed == [True]
             # What begins after its end ends at once.
-            server.it.adds(asyncio.ensure_future(work()))
+            late = asyncio.ensure_future(work())
+            server.it.adds(late)
             for _ in range(5):
                 await asyncio.sleep(0)
+            assert late.cancelled()
 
         server.loop.run_until_complete(run())
         assert server.told == []

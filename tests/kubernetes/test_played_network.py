@@ -4,6 +4,7 @@ hear."""
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -211,6 +212,16 @@ class TestWatches:
         network.api.put(PODS, {"metadata": {"name": "a"}, "spec": {}})
         assert network.watches == ([other] if ends else [other, first])
 
+    @pytest.mark.parametrize(("drawn", "forgets"), [(0.29, True), (0.3, False)])
+    def test_with_a_watch_that_ends_what_it_knew_may_be_forgotten(
+        self, make: Make, drawn: float, forgets: bool
+    ) -> None:
+        network = make(ToldDice([0.0, drawn]), loss=0.2)
+        network.watches.append(PlayedWatch(network, PODS.path()))
+        network.api.put(PODS, {"metadata": {"name": "a"}, "spec": {}})
+        [line] = network.api.opening(PODS.path(), {"resourceVersion": "2"})
+        assert (b'"ERROR"' in line) == forgets
+
     @pytest.mark.parametrize(("drawn", "is_broken"), [(0, True), (1, False)])
     @pytest.mark.parametrize(("forgets", "lines"), [(0.3, 1), (0.29, 0)])
     def test_a_cut_ends_all_watches_and_what_they_knew_may_be_forgotten(
@@ -222,11 +233,13 @@ class TestWatches:
         forgets: float,
         lines: int,
     ) -> None:
-        network = make(ToldDice([forgets], [drawn]))
+        dice = ToldDice([forgets], [drawn])
+        network = make(dice)
         watch = PlayedWatch(network, PODS.path())
         network.watches.append(watch)
         network.cut(10)
         assert network.watches == []
+        assert dice.bounds == [2]
 
         async def read() -> list[bytes]:
             return [line async for line in watch.iter_any()]
@@ -316,8 +329,9 @@ class TestRequests:
         error, when = send(network, BIND)
         assert isinstance(error, KubernetesUnreachable)
         assert (error.may_have_happened, when, self.node_of(network)) == (happened, at, node)
-        assert "POST /api/v1/namespaces/default/pods/p/binding" in str(error)
-        assert "the connection to http://played broke" in str(error)
+        told = (error.request, error.problem)
+        assert told[0] == "POST /api/v1/namespaces/default/pods/p/binding"
+        assert "the connection to http://played broke" in told[1]
 
     @pytest.mark.parametrize(
         ("cut_at", "lasts", "happened", "at"),
@@ -356,6 +370,13 @@ class TestRequests:
         network = make()
         error, at = send(network, BIND, is_succeeded=True)
         assert (error.may_have_happened, at, self.node_of(network)) == (True, 3_000_000, "")
+
+    def test_delays_of_a_sender_are_drawn_from_its_seed(self, make: Make) -> None:
+        network = make()
+        drawn = [
+            PlayedSender(network, RequestSettings(), seed).random.random() for seed in (3, 3, 4)
+        ]
+        assert drawn == [random.Random(seed).random() for seed in (3, 3, 4)]
 
     def test_a_watch_begins_with_what_there_is_and_ends_in_its_time(
         self, make: Make, loop: VirtualLoop
