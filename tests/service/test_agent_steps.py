@@ -223,6 +223,13 @@ class TestCommits:
             "a new key",
         )
 
+    def test_a_repeated_answer_tells_the_key_from_the_job(self, asked: Asked) -> None:
+        result = CommitResult(key="k", job="thing", machine="m0")
+        assert asked.commit(ANN, "thing", "m0", key="k") == (result, True)
+        assert asked.commit(ANN, "thing", "m0", key="k") == (result, False)
+        released = asked.live.run(asked.agent.release(ANN, "k"))
+        assert (released.key, released.job) == ("k", "thing")
+
     def test_commits_at_one_time_with_one_key_are_one_and_must_be_the_same(
         self, asked: Asked
     ) -> None:
