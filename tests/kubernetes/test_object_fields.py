@@ -1,4 +1,4 @@
-"""Every field of every kind, under the name that Kubernetes serves it by, and what an absent one means."""
+"""Every field of every kind has the name that Kubernetes gives it, and what an absent one means."""
 
 from __future__ import annotations
 
