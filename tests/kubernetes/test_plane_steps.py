@@ -208,7 +208,7 @@ def test_a_program_that_ends_is_not_waited_for(
     start: Callable[..., ControlPlane], computer: Computer
 ) -> None:
     computer.answers, computer.ends = {"kube-apiserver": [0]}, {"kube-apiserver"}
-    with pytest.raises(ControlPlaneError, match="^kube-apiserver ended before it was ready; its"):
+    with pytest.raises(ControlPlaneError, match=r"^kube-apiserver ended before it was ready; its"):
         start()
     assert computer.pauses == [0.02]
 
@@ -289,12 +289,12 @@ def test_what_the_tools_lack_is_said_before_anything_starts(
     start: Callable[..., ControlPlane], computer: Computer, tools: KubeTools, tmp_path: Path
 ) -> None:
     tools.path(KubeProgram.SCHEDULER).unlink()
-    with pytest.raises(KubeToolsMissing, match="^no kube-scheduler in "):
+    with pytest.raises(KubeToolsMissing, match=r"^no kube-scheduler in "):
         start(scheduler=True)
     assert not (tmp_path / "plane").exists()
     made = start()
     computer.take_notes()
-    with pytest.raises(KubeToolsMissing, match="^no kube-scheduler in "):
+    with pytest.raises(KubeToolsMissing, match=r"^no kube-scheduler in "):
         made.run("kube-scheduler")
     assert computer.take_notes() == []
 
