@@ -36,7 +36,10 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_GET = do_POST = do_PATCH = answer
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("do_"):
+            return self.answer
+        raise AttributeError(name)
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -164,7 +167,7 @@ def test_of_several_idle_connections_those_that_were_given_up_are_passed_over(
 def test_a_server_that_is_away_is_one_kind_of_error(api: PlainApi, server: SmallServer) -> None:
     server.shutdown()
     server.server_close()
-    with pytest.raises(ControlPlaneError, match="^the API server does not answer: .*refused"):
+    with pytest.raises(ControlPlaneError, match=r"^the API server does not answer: .*refused"):
         api.request("GET", "/x")
     assert api._idle == []
 
@@ -198,7 +201,7 @@ def test_a_watch_ends_with_the_patience_of_the_api(api: PlainApi, server: SmallS
 
 def test_a_watch_that_is_refused_says_so(api: PlainApi, server: SmallServer) -> None:
     server.will_answer(NOT_FOUND, 400)
-    with pytest.raises(RequestRefused, match='^GET /nodes: 400 NotFound: nodes "n" not found$'):
+    with pytest.raises(RequestRefused, match=r'^GET /nodes: 400 NotFound: nodes "n" not found$'):
         next(api.watch("/nodes"))
 
 
