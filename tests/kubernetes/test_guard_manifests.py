@@ -75,6 +75,61 @@ def test_a_guard_of_nodes_lists_them_and_excepts_kubelets() -> None:
     ]
 
 
+def test_a_guard_of_nodes_is_these_objects_and_says_whose_nodes_they_are() -> None:
+    made = node_guard("me", ["n"], "s", placed_by="by")
+    version = "admissionregistration.k8s.io/v1"
+    assert [(each["apiVersion"], each["kind"]) for each in made] == [
+        ("v1", "ConfigMap"),
+        (version, "ValidatingAdmissionPolicy"),
+        (version, "ValidatingAdmissionPolicyBinding"),
+        (version, "ValidatingAdmissionPolicy"),
+        (version, "ValidatingAdmissionPolicyBinding"),
+    ]
+    labels = {"app.kubernetes.io/managed-by": "argosy"}
+    assert [each["metadata"]["labels"] for each in made] == [labels] * 5
+    assert made[0]["data"] == {"n": ""}
+    where = {"name": "me-nodes", "namespace": "s", "parameterNotFoundAction": "Allow"}
+    for policy, binding, node in (
+        (*made[1:3], "object.target.name"),
+        (*made[3:], "object.spec.nodeName"),
+    ):
+        assert "namespace" not in policy["metadata"]
+        assert policy["spec"]["paramKind"] == {"apiVersion": "v1", "kind": "ConfigMap"}
+        assert policy["spec"]["failurePolicy"] == "Fail"
+        [check] = policy["spec"]["validations"]
+        assert check["messageExpression"] == f"{node} + ' is a node of the scheduler me'"
+        assert check["reason"] == "Forbidden"
+        assert binding["spec"] == {
+            "policyName": policy["metadata"]["name"],
+            "paramRef": where,
+            "validationActions": ["Deny"],
+        }
+    names = [
+        [each["name"] for each in policy["spec"]["matchConditions"]]
+        for policy in (made[1], made[3])
+    ]
+    assert names == [["of-another-scheduler"], ["with-a-node", "not-of-a-kubelet"]]
+    rules = [policy["spec"]["matchConstraints"]["resourceRules"] for policy in (made[1], made[3])]
+    assert [rule["resources"] for [rule] in rules] == [["pods/binding", "bindings"], ["pods"]]
+    assert [rule["operations"] for [rule] in rules] == [["CREATE"]] * 2
+
+
+def test_a_former_leader_is_told_by_whom_it_was_followed() -> None:
+    policy, _ = fencing_guard("me", "lease", "space", placed_by="x/by", fencing="x/fencing")
+    given = "int(object.metadata.annotations['x/fencing'])"
+    newest = "(has(params.spec.leaseTransitions) ? params.spec.leaseTransitions : 0)"
+    [check] = policy["spec"]["validations"]
+    assert check["messageExpression"] == (
+        f"'the leader with fencing number ' + string({given}) + ' of me was followed by '"
+        f" + string({newest})"
+    )
+
+
+def test_texts_of_the_expression_language_are_quoted() -> None:
+    policy, _ = fencing_guard("a", "l", "s", placed_by="b\\'c", fencing="f")
+    assert "'b\\\\\\'c' in object" in policy["spec"]["matchConditions"][0]["expression"]
+
+
 @asynchronous
 async def test_guards_are_applied_in_order_and_removed_backwards() -> None:
     manifests = node_guard("me", ["n"], "s", placed_by="by")
