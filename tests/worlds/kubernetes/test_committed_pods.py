@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import msgspec
@@ -146,3 +147,136 @@ def test_no_task_is_ended_before_its_time_limit(timeout: int, seconds: int) -> N
     """Kubernetes counts whole seconds."""
     limited = job(execution=Execution(command=("x",), timeout=timeout))
     assert pod_of_job(limited, "argosy")["spec"]["activeDeadlineSeconds"] == seconds
+
+
+def test_the_pod_of_a_job_says_all_that_the_job_says() -> None:
+    execution = Execution(
+        command=("serve", "--all"),
+        environment={"A": "1", "B": ""},
+        working_directory="/srv",
+        timeout=1_500_000,
+    )
+    group = TaskGroup(
+        1,
+        Resources(1_500, 2**20, {"pods": 1, "example.com/gpu": 2}),
+        demands={"image": "i:1", "namespace": "shop", "other": "x"},
+        execution=execution,
+        estimate=7,
+    )
+    assert pod_of_job(Job("The-Job", (group,)), "mine") == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod_name("The-Job"),
+            "namespace": "shop",
+            "annotations": {"argosy.dev/commit": "The-Job", "argosy.dev/estimate": "7us"},
+        },
+        "spec": {
+            "schedulerName": "mine",
+            "restartPolicy": "Never",
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "i:1",
+                    "command": ["serve", "--all"],
+                    "env": [{"name": "A", "value": "1"}, {"name": "B", "value": ""}],
+                    "resources": {
+                        "requests": {"cpu": "1500m", "memory": "1048576", "example.com/gpu": "2"}
+                    },
+                    "workingDir": "/srv",
+                }
+            ],
+            "activeDeadlineSeconds": 2,
+        },
+    }
+
+
+def test_the_pod_of_a_job_says_nothing_else() -> None:
+    made = pod_of_job(job(), "argosy")
+    assert made["metadata"]["namespace"] == "default"
+    assert made["metadata"]["annotations"] == {"argosy.dev/commit": "web"}
+    assert set(made["spec"]) == {"schedulerName", "restartPolicy", "containers"}
+    [container] = made["spec"]["containers"]
+    assert set(container) == {"name", "image", "command", "env", "resources"}
+    assert container["env"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "readable"),
+    [
+        ("web", "web"),
+        ("A/b__C.d", "a-b-c-d"),
+        ("-x-", "x"),
+        ("***", "job"),
+        ("y" * 300, "y" * 200),
+    ],
+)
+def test_the_name_of_a_pod_begins_with_that_of_its_job(name: str, readable: str) -> None:
+    digest = hashlib.sha256(name.encode()).hexdigest()[:10]
+    assert pod_name(name) == f"{readable}-{digest}"
+
+
+def test_a_commit_has_a_try_until_its_pod_has_it_or_is_not_made() -> None:
+    pods, world, pod = committed()
+    assert (pods.has_try(7), pods.has_try(8)) == (True, False)
+    pods.set_pod(pod)
+    assert (pods.has_try(7), pods.has_try(8)) == (True, False)
+    pods, world, _ = committed()
+    pods.unmade("other", "gone")
+    assert world.finished == []
+    pods.unmade("web", "gone")
+    pods.unmade("web", "gone")
+    assert world.finished == [(7, 1, "gone")]
+    assert not pods.has_try(7)
+    pods, _, _ = committed()
+    pods.pushed_off("other", Why.CANCELLED)
+    assert pods.has_try(7)
+    pods.pushed_off("web", Why.CANCELLED)
+    assert not pods.has_try(7)
+
+
+def test_only_a_job_with_an_image_is_committed_and_only_to_a_node() -> None:
+    pods, _, _ = committed()
+    assert not pods.commit(8, job("b"), "n2")
+    assert not pods.commit(8, job("b", demands={"namespace": "x"}), "n1")
+    assert (list(pods.orders), pods.has_try(8)) == ([], False)
+    assert pods.commit(8, job("b"), "n1")
+    [order] = pods.orders
+    assert order == CreateOrder("b", pod_of_job(job("b"), "argosy"))
+    assert pods.has_try(8)
+
+
+def test_nodes_for_committed_jobs_are_marked_once() -> None:
+    pods, _, _ = committed()
+    assert pods.required == {"node rules: no taints": "true"}
+    before = pods.required
+    pods.prepare_commits()
+    assert pods.required is before
+    none = AgentCluster(lambda: RecordedPodWorld(), lambda pod: True)
+    none.prepare_commits()
+    assert none.required == {}
+
+
+def test_a_pod_that_comes_again_without_a_commit_is_evicted_again() -> None:
+    pods, _, pod = committed()
+    pods.pushed_off("web", Why.CANCELLED)
+    for _ in range(2):
+        pods.set_pod(on_node(pod, "n0"))
+        pods.set_pod(on_node(pod, "n0"))
+        assert [type(order) for order in pods.orders] == [EvictOrder]
+        pods.orders.clear()
+        pods.remove_pod("u")
+
+
+def test_a_pod_that_was_told_to_leave_is_not_told_twice() -> None:
+    pods, _, pod = committed()
+    pods.set_pod(pod)
+    pods.bound("u")
+    pods.set_pod(on_node(pod, "n0"))
+    pods.orders.clear()
+    pods.pushed_off("web", Why.CANCELLED)
+    pods.follow_up()
+    assert [type(order) for order in pods.orders] == [EvictOrder]
+    pods.orders.clear()
+    pods.set_pod(on_node(pod, "n0"))
+    assert list(pods.orders) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -138,6 +139,28 @@ def test_stops_and_launches_are_left_for_later_once_the_time_is_up(bench: LocalB
     assert not bench.world.act()
     assert sorted(bench.processes.stopped) == [1, 2, 3]
     assert not bench.world.act(0)
+
+
+def test_as_much_is_done_as_fits_into_the_time(
+    bench: LocalBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch = bench.processes.launch
+
+    def slowly(*how: Any) -> None:
+        launch(*how)
+        bench.time += SECOND // 5
+
+    monkeypatch.setattr(bench.processes, "launch", slowly)
+    bench.world.submit(sleeper("a", 6))
+    bench.world.settle()
+    for _ in range(3):
+        bench.time += SECOND
+        bench.world.write()
+    assert bench.world.act(0.4)
+    assert bench.processes.launched == [1, 2]
+    assert bench.world.act(0.5)
+    assert bench.processes.launched == [1, 2, 3, 4, 5]
+    assert not bench.world.act()
 
 
 def test_a_machine_of_its_own_name_only_is_added_and_only_one_that_is_there_is_changed(
