@@ -136,6 +136,16 @@ class TestOversight:
         [number] = bench.processes.running or [2]
         assert number == 2
 
+    def test_what_became_of_a_try_that_was_refused_is_that_it_was_lost(self, bench: Bench) -> None:
+        bench.world.submit(sized("a"))
+        bench.go()
+        bench.world.refuse_try(1, Why.STALE)
+        bench.go(60)
+        assert bench.store.rows("SELECT try, exit_status, outcome FROM tries") == [
+            (1, None, "lost"),
+            (2, None, ""),
+        ]
+
     def test_a_try_is_refused_for_the_reason_that_is_given(self, bench: Bench) -> None:
         bench.world.submit(sized("a"))
         bench.go()

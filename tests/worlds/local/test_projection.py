@@ -10,7 +10,7 @@ import pytest
 
 from argosy.host import records
 from argosy.host.job_state import JobState
-from argosy.model.explanations import Explanation
+from argosy.model.explanations import Explanation, Refusal, Why
 from argosy.model.jobs import Job, task_number
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
@@ -356,6 +356,55 @@ class TestChoices:
         assert projection.told == {}
         assert projection.explained == {"a": NOWHERE}
 
+    def test_why_tasks_were_given_up_is_told(self) -> None:
+        given_up = records.AbandonedRecord(15, "a", [0], "s", NOWHERE)
+        projection = begun(given_up, keeps=True)
+        assert (projection.explained, projection.told) == ({"a": NOWHERE}, {})
+        assert counts(projection) == {"pending": 2, "abandoned": 1}
+
+    def test_of_several_explanations_the_last_counts(self) -> None:
+        first = records.ExplainedRecord(15, "a", [0], "s", NOWHERE)
+        second = records.ExplainedRecord(16, "a", [1], "s", CHOICE)
+        projection = begun(first, second, keeps=True)
+        assert (projection.explained, projection.told) == ({"a": CHOICE}, {"a": CHOICE})
+        fold(projection, first)
+        assert (projection.explained, projection.told) == ({"a": NOWHERE}, {"a": CHOICE})
+
+    @pytest.mark.parametrize(
+        ("whys", "detail", "dimension"),
+        [
+            ([Why.NO_ROOM], 0, None),
+            ([Why.NO_ROOM, Why.RESOURCE_LIMIT], 0, "cpu"),
+            ([Why.RESOURCE_LIMIT, Why.RESOURCE_LIMIT], 1, "memory"),
+            ([Why.RESOURCE_LIMIT], 2, ""),
+            ([Why.RESOURCE_LIMIT], -1, ""),
+        ],
+    )
+    def test_the_first_limit_that_a_job_is_beyond_is_told(
+        self, whys: list[Why], detail: int, dimension: str | None
+    ) -> None:
+        projection = begun()
+        projection.dimensions = ("cpu", "memory")
+        count = len(whys)
+        details = [detail if why is Why.RESOURCE_LIMIT else 1 for why in whys]
+        amounts = [100 + at for at in range(count)]
+        indices = list(range(count))
+        fold(
+            projection,
+            records.RefusedRecord(
+                15, "a", indices, [0] * count, "s", [int(each) for each in whys], details, amounts
+            ),
+        )
+        if dimension is None:
+            assert projection.explained == {}
+            return
+        refused = projection.explained["a"].refused
+        assert refused is not None
+        first = whys.index(Why.RESOURCE_LIMIT)
+        expected = Refusal(Why.RESOURCE_LIMIT, dimension=dimension, lacking=100 + first)
+        assert refused == expected
+        assert projection.explained["a"].remedy == expected.remedy()
+
     def test_nothing_is_kept_unless_it_is_wanted(self) -> None:
         projection = begun(records.ExplainedRecord(15, "a", [0], "s", CHOICE), PLACED)
         assert (projection.choices, projection.told) == ({}, {})
@@ -414,6 +463,17 @@ class TestWriting:
             give_up()
         self.write(projection, store, 40)
         assert store.rows("SELECT ended FROM jobs") == [(30,)]
+
+    def test_a_job_that_goes_on_after_a_turn_that_was_not_written_has_no_end(
+        self, store: LocalStore
+    ) -> None:
+        projection = begun(count=1)
+        fold(projection, records.CancelledRecord(25, 5, [0]))
+        with store.turn() as turn:
+            projection.write(turn, 1, 30)
+        fold(projection, records.ScaledRecord(35, 5, spec(2)))
+        self.write(projection, store, 40)
+        assert store.rows("SELECT ended, state FROM jobs") == [(None, "pending")]
 
     def test_only_what_has_changed_is_written(self, store: LocalStore) -> None:
         projection = begun(PLACED)

@@ -50,6 +50,21 @@ def test_the_end_of_a_cancelled_task_counts_for_nobody_after_a_restart(bench: Lo
     assert outcomes(bench)[number - 1] == (number, None, "cancelled")
 
 
+def test_the_end_of_a_cancelled_task_is_waited_for_by_nobody(bench: LocalBench) -> None:
+    bench.world.submit(sleeper("a", 2))
+    bench.go(1)
+    bench.processes.is_slow = True
+    [number] = [n for n, (_, index, _) in bench.processes.running.items() if index == 1]
+    bench.world.cancel("a", [1])
+    bench.go(1)
+    assert stops(bench) == [number]
+    bench.processes.stopping.clear()
+    bench.end(number)
+    bench.world.submit(sleeper("b"))
+    bench.go(1)
+    assert stops(bench) == []
+
+
 @pytest.mark.parametrize("trouble", ["gone", "too small"])
 def test_what_a_try_did_on_a_machine_that_lost_it_is_the_end_of_its_task(
     bench: LocalBench, trouble: str
