@@ -131,3 +131,91 @@ def test_what_a_job_does_itself_counts_more_than_what_others_did() -> None:
 def test_jobs_share_the_nodes_that_admit_them() -> None:
     decided = decide(job(fits=6), job(uid="k", fits=7), cores=4)
     assert decided == {"j": 2 + 6 // 2, "k": 2 + 7 // 2}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "in_the_way", "waiting", "left"),
+    [
+        (2, 5, 5, None),
+        (1, 5, 5, None),
+        (3, 0, 0, None),
+        (3, 1, 0, 2),
+        (3, 0, 1, 2),
+        (9, 2, 3, 6),
+        (9, 3, 2, 6),
+        (9, 7, 0, 2),
+        (9, 8, 0, 2),
+    ],
+)
+def test_what_is_beyond_the_pods_asked_for_gives_way(
+    wanted: int, in_the_way: int, waiting: int, left: int | None
+) -> None:
+    grown = job(wanted=wanted, running=wanted, in_the_way=in_the_way, waiting=waiting)
+    assert JobScaler(GrowthSettings())._shrunk(grown) == left
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, True),
+        ({"waiting": 1}, False),
+        ({"running": 1}, False),
+        ({"running": 3}, True),
+        ({"running": 1, "succeeded": 19}, True),
+        ({"running": 0, "succeeded": 19}, False),
+        ({"running": 0, "succeeded": 20}, False),
+        ({"running": 2, "succeeded": 21}, False),
+        ({"running": 0, "wanted": 0}, True),
+    ],
+)
+def test_a_job_may_grow_if_all_pods_that_it_can_use_run(
+    changes: dict[str, int], expected: bool
+) -> None:
+    assert JobScaler(GrowthSettings())._may_grow(job(**changes)) is expected
+
+
+def test_an_average_is_of_the_time_since_the_job_was_first_seen() -> None:
+    scaler = JobScaler(GrowthSettings())
+    first = job(succeeded=5, estimate=7)
+
+    def average(now: int, **changes: int) -> int | None:
+        made = replace(first, **changes)
+        scaler.decide([made], used(2), CAPACITY, now)
+        return scaler._average(made)
+
+    assert average(10) == 7
+    assert average(20, running=4) == 7, "none has ended yet"
+    # Two pods for ten, then four for ten, and then three for twenty.
+    assert average(30, running=3, succeeded=6) == 2 * 10 + 4 * 10
+    assert average(50, succeeded=8) == (2 * 10 + 4 * 10 + 3 * 20) // 3
+    assert average(50, succeeded=1_000) == 1, "no pod takes no time"
+
+
+def test_a_job_that_is_not_half_done_needs_what_is_left_less_half_of_what_runs() -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def addition(*how: object) -> int:
+        asked.append(how)
+        return 3
+
+    module = "argosy.worlds.kubernetes.malleable.best_addition"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, addition)
+        assert decide(job(running=4, wanted=4)) == {"j": 7}
+        assert decide(job(succeeded=19, running=3, wanted=0)) == {"j": 3}
+        assert decide(job(succeeded=18, running=2, wanted=2)) == {}
+    minute = 60 * SECOND
+    assert asked == [
+        ([(20 * minute - 2 * minute, 20)], 4, 16, 1_000_000, 50_000),
+        ([(minute, 1)], 1, 1, 1_000_000, 50_000),
+    ]
+
+
+def test_usual_settings_of_growth() -> None:
+    usual = GrowthSettings()
+    assert (usual.policy, usual.cap, usual.times, usual.interval) == (
+        "max-parallelism",
+        0.6,
+        4.0,
+        5.0,
+    )
