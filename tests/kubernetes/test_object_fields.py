@@ -278,3 +278,77 @@ def test_what_else_is_absent_is_nothing(kind: kinds.ResourceKind[Any]) -> None:
                 assert value == expected if expected else not value, field.name
 
     look(kind.decode(b"{}"))
+
+
+KINDS = [
+    (kinds.PODS, "v1", "Pod", "/api/v1/namespaces/s/pods"),
+    (kinds.NODES, "v1", "Node", "/api/v1/nodes"),
+    (kinds.NAMESPACES, "v1", "Namespace", "/api/v1/namespaces"),
+    (
+        kinds.PRIORITY_CLASSES,
+        "scheduling.k8s.io/v1",
+        "PriorityClass",
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+    ),
+    (
+        kinds.POD_DISRUPTION_BUDGETS,
+        "policy/v1",
+        "PodDisruptionBudget",
+        "/apis/policy/v1/namespaces/s/poddisruptionbudgets",
+    ),
+    (
+        kinds.POD_GROUPS,
+        "scheduling.k8s.io/v1alpha2",
+        "PodGroup",
+        "/apis/scheduling.k8s.io/v1alpha2/namespaces/s/podgroups",
+    ),
+    (
+        kinds.COSCHEDULING_GROUPS,
+        "scheduling.x-k8s.io/v1alpha1",
+        "PodGroup",
+        "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/s/podgroups",
+    ),
+    (
+        kinds.WORKLOADS,
+        "scheduling.k8s.io/v1alpha2",
+        "Workload",
+        "/apis/scheduling.k8s.io/v1alpha2/namespaces/s/workloads",
+    ),
+    (kinds.PERSISTENT_VOLUMES, "v1", "PersistentVolume", "/api/v1/persistentvolumes"),
+    (
+        kinds.PERSISTENT_VOLUME_CLAIMS,
+        "v1",
+        "PersistentVolumeClaim",
+        "/api/v1/namespaces/s/persistentvolumeclaims",
+    ),
+    (
+        kinds.STORAGE_CLASSES,
+        "storage.k8s.io/v1",
+        "StorageClass",
+        "/apis/storage.k8s.io/v1/storageclasses",
+    ),
+    (
+        kinds.LEASES,
+        "coordination.k8s.io/v1",
+        "Lease",
+        "/apis/coordination.k8s.io/v1/namespaces/s/leases",
+    ),
+    (kinds.EVENTS, "events.k8s.io/v1", "Event", "/apis/events.k8s.io/v1/namespaces/s/events"),
+    (BATCH_JOBS, "batch/v1", "Job", "/apis/batch/v1/namespaces/s/jobs"),
+]
+
+
+@pytest.mark.parametrize(("kind", "version", "name", "path"), KINDS)
+def test_each_kind_is_served_in_its_place(
+    kind: kinds.ResourceKind[Any], version: str, name: str, path: str
+) -> None:
+    assert (kind.api_version, kind.name, kind.path("s")) == (version, name, path)
+    assert kind.path("s", "a/b", "c") == f"{path}/a%2Fb/c"
+    everywhere = path.replace("/namespaces/s/", "/")
+    assert (kind.path(), kind.namespaced) == (everywhere, everywhere != path)
+
+
+def test_nulls_are_removed_wherever_they_are() -> None:
+    value = {"a": None, "b": [None, 1, {"c": None, "d": 0}], "e": "", "f": {"g": None}, "h": False}
+    expected = {"b": [1, {"d": 0}], "e": "", "f": {}, "h": False}
+    assert kinds.without_nulls(value) == expected
