@@ -15,6 +15,7 @@ from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.worlds.local import runner as runners
 from argosy.worlds.local.isolation import Isolation
+from argosy.worlds.local.records import EndCause, StartFailure, TryEnd, TryOutcome
 from argosy.worlds.local.reports import TryReport
 from argosy.worlds.local.runner import LONGEST_START, ProcessRunner, _capture, _unlaunched
 from argosy.worlds.local.spec import CaptureLimits, ProcessLimits, SupervisorError
@@ -125,6 +126,7 @@ class TestSpecifications:
         ("execution", "said"),
         [
             (None, "the job has no command"),
+            (Execution((), image="i"), "the job has no command"),
             (Execution(("x",), image="i"), "container images cannot be run here"),
         ],
     )
@@ -263,6 +265,125 @@ class TestHearing:
         clock[0] += 1
         runner.sweep()
         assert (len(ends), runner.is_running(3), runner._unclaimed) == (1, True, {})
+
+    def test_a_sweep_tells_what_no_report_will_come_for(
+        self, runner: ProcessRunner, ends: Ends
+    ) -> None:
+        runner.stop(7)
+        ended = KnownTry(TryState.WITHDRAWN)
+        runner._tries[8] = ended  # type: ignore[assignment]
+        runner.sweep()
+        assert ends == [(7, None), (8, None)]
+        assert runner.is_idle
+        assert not runner.has_stillborn
+
+
+def ended(**changes: Any) -> TryStatus:
+    usual: dict[str, Any] = {
+        "outcome": TryOutcome.EXITED,
+        "code": 0,
+        "signal": 0,
+        "cause": EndCause.NONE,
+        "failure": StartFailure.NONE,
+        "errno": 0,
+        "out_of_memory": None,
+        "started_at": 1,
+        "ended_at": 2,
+        "ran": 1,
+        "user_cpu": 0,
+        "system_cpu": 0,
+        "max_rss": 0,
+        "left_behind": 0,
+        "streams": {},
+    }
+    return TryStatus(state=TryState.ENDED, end=TryEnd(**{**usual, **changes}))
+
+
+class TestEnds:
+    def test_a_try_that_has_ended_is_adopted_with_its_end(
+        self, runner: ProcessRunner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = KnownTry()
+        monkeypatch.setattr(found, "status", lambda: ended(code=3))
+        monkeypatch.setattr(runner, "_find", lambda number: found)
+        assert runner.adopt(5) == TryResult(3, "exited with code 3")
+        assert not runner.is_running(5)
+        assert found.told == []
+
+    def test_nothing_is_known_of_a_try_without_files(self, runner: ProcessRunner) -> None:
+        runner._directory.joinpath("000").mkdir()
+        runner._directory.joinpath("000", "000005").touch()
+        assert runner.adopt(5) is False
+        assert (runner.is_running(5), runner.is_idle) == (False, True)
+
+    def test_a_try_of_an_earlier_server_is_watched_once_it_was_told_to_stop(
+        self, runner: ProcessRunner, ends: Ends, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = KnownTry()
+        monkeypatch.setattr(runner, "_find", lambda number: found)
+        runner.stop(5)
+        assert (found.told, runner.is_running(5)) == (["stop"], True)
+        monkeypatch.setattr(found, "status", lambda: ended(code=0, cause=EndCause.STOP))
+        runner.sweep()
+        result = TryResult(-15, "exited with code 0 after it was asked to stop", was_stopped=True)
+        assert ends == [(5, result)]
+        assert runner.is_idle
+
+    def test_the_end_of_a_try_that_is_over_when_it_is_stopped_is_told_later(
+        self, runner: ProcessRunner, ends: Ends, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = KnownTry()
+        monkeypatch.setattr(found, "status", ended)
+        runner._tries[5] = found  # type: ignore[assignment]
+        runner.stop(5)
+        assert (ends, runner.is_running(5), runner.has_stillborn) == ([], False, True)
+        runner.hear()
+        assert ends == [(5, TryResult(0))]
+
+    @pytest.mark.parametrize(
+        ("how", "result"),
+        [
+            ({}, TryResult(0)),
+            ({"code": 1}, TryResult(1, "exited with code 1")),
+            (
+                {"outcome": TryOutcome.SIGNALLED, "signal": 9, "out_of_memory": True},
+                TryResult(-9, "killed by signal 9, out of memory"),
+            ),
+            (
+                {"outcome": TryOutcome.SIGNALLED, "signal": 9, "cause": EndCause.KILL},
+                TryResult(-9, "killed by signal 9 because it was to be killed", was_stopped=True),
+            ),
+            (
+                {"cause": EndCause.TIMEOUT},
+                TryResult(-15, "exited with code 0 after its time was up"),
+            ),
+            (
+                {"code": 4, "cause": EndCause.TIMEOUT},
+                TryResult(4, "exited with code 4 after its time was up"),
+            ),
+            (
+                {
+                    "outcome": TryOutcome.NOT_STARTED,
+                    "failure": StartFailure.NOT_FOUND,
+                    "errno": errno.ENOENT,
+                },
+                TryResult(
+                    127,
+                    "could not start: the command was not found (No such file or directory)",
+                ),
+            ),
+            (
+                {"outcome": TryOutcome.NOT_STARTED, "failure": StartFailure.BAD_LIMITS},
+                TryResult(126, "could not start: its limits cannot be set"),
+            ),
+            (
+                {"outcome": TryOutcome.NOT_STARTED, "cause": EndCause.STOP},
+                TryResult(126, "stopped before it started", was_stopped=True),
+            ),
+        ],
+    )
+    def test_how_a_try_ended_is_its_result(self, how: dict[str, Any], result: TryResult) -> None:
+        assert runners._result(ended(**how)) == result
 
 
 class TestStops:
