@@ -311,8 +311,7 @@ class TestEnds:
         assert found.told == []
 
     def test_nothing_is_known_of_a_try_without_files(self, runner: ProcessRunner) -> None:
-        runner._directory.joinpath("000").mkdir()
-        runner._directory.joinpath("000", "000005").touch()
+        Path(runner.directory_of(5)).mkdir(parents=True)
         assert runner.adopt(5) is False
         assert (runner.is_running(5), runner.is_idle) == (False, True)
 
