@@ -21,6 +21,7 @@ from argosy.kubernetes.quantities import (
     spelled,
     whole_units,
 )
+from argosy.model.errors import LONGEST_ECHO
 
 #: Text, mantissa, decimal exponent.
 READ = [
@@ -228,3 +229,42 @@ def test_reading_is_exact_up_to_nine_decimals(digits: int, places: int, suffix: 
     exact = Fraction(digits, 10**places) * factor[suffix] * NANOS
     assert nanos(text) == -(-exact.numerator // exact.denominator)
     assert nanos(canonical(text)) == nanos(text)
+
+
+@pytest.mark.parametrize(
+    ("resource", "count", "spelling"),
+    [
+        ("cpu", 1_500, "1500m"),
+        ("cpu", 2_000, "2"),
+        ("cpu", -1, "-1m"),
+        ("memory", 2**30, "1Gi"),
+        ("memory", 1_000, "1k"),
+        ("memory", 1_023, "1023"),
+        ("memory", 1_024, "1Ki"),
+        ("ephemeral-storage", 2**20, "1Mi"),
+        ("storage", 3 * 2**40, "3Ti"),
+        ("hugepages-2Mi", 2**21, "2Mi"),
+        ("pods", 1_000, "1k"),
+        ("pods", 1_024, "1024"),
+        ("example.com/memory", 2**20, "1048576"),
+        ("nvidia.com/gpu", 0, "0"),
+    ],
+)
+def test_what_is_counted_is_spelled_by_the_kind_of_resource(
+    resource: str, count: int, spelling: str
+) -> None:
+    assert quantity(resource, count) == spelling
+    assert amount(resource, spelling) == count
+
+
+def test_a_text_that_is_no_quantity_is_shown_as_far_as_it_goes() -> None:
+    expected = "expected a number such as 500m, 1.5Gi or 2e3"
+    for text, shown in (
+        ("1x", "1x"),
+        ("", ""),
+        ("a" * LONGEST_ECHO, "a" * LONGEST_ECHO),
+        ("a" * (LONGEST_ECHO + 1), "a" * LONGEST_ECHO + "..."),
+    ):
+        with pytest.raises(QuantityError) as caught:
+            whole_units(text)
+        assert str(caught.value) == f"'{shown}' is not a quantity; {expected}"

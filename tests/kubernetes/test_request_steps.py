@@ -147,7 +147,7 @@ async def test_a_request_is_repeated_when_the_server_says_when(code: int) -> Non
 
 @asynchronous
 async def test_what_a_budget_forbids_is_not_asked_again() -> None:
-    sender = Scripted(answer(429, BUDGET, 10.0))
+    sender = Scripted(answer(429, BUDGET, 1.0), answer(200))
     with pytest.raises(failed.EvictionRefused):
         await sender.send(POST)
     assert repeats(sender) == []
