@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
@@ -22,6 +23,7 @@ from argosy.kubernetes.requests import (
     RequestAttempt,
     RequestSender,
     RequestSettings,
+    _watched_socket,
     status_in,
 )
 
@@ -241,6 +243,7 @@ class Served:
         self.connection = connection
         self.asked: list[dict[str, Any]] = []
         self.answer = web.Response()
+        self.is_silent = False
 
 
 @asynccontextmanager
@@ -251,10 +254,12 @@ async def serving() -> AsyncIterator[Served]:
         told = {name: request.headers.get(name) for name in HEADERS}
         told |= {"body": await request.read(), "path": request.path_qs, "method": request.method}
         served.asked.append({name: each for name, each in told.items() if each})
+        if served.is_silent:
+            await asyncio.Event().wait()
         made = served.answer
         return web.Response(status=made.status, body=made.body, headers=made.headers)
 
-    runner = web.ServerRunner(web.Server(handle))
+    runner = web.ServerRunner(web.Server(handle), shutdown_timeout=0.01)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0][:2]
@@ -378,6 +383,39 @@ async def test_a_server_that_went_away_is_named_with_the_reason() -> None:
     assert str(caught.value).startswith(f"GET /x: no connection to {server}: Connect call failed")
     assert not caught.value.may_have_happened
     assert observer.told == [("get", "pods", 0)]
+
+
+@asynchronous
+async def test_an_answer_that_does_not_come_in_time_may_have_been_given() -> None:
+    async with serving() as served:
+        served.is_silent = True
+        settings = RequestSettings(timeout=0.05, patience=0.0)
+        sender = RequestSender(served.connection, settings)
+        await sender.open()
+        server = served.connection.server
+        for ask in (sender.send(POST), sender.stream(POST).__aenter__()):
+            with pytest.raises(failed.KubernetesUnreachable) as caught:
+                await ask
+            assert str(caught.value) == f"POST /x: {server} did not answer in 0.05 s"
+            assert caught.value.may_have_happened
+        await sender.close()
+
+
+def test_a_connection_whose_other_end_is_gone_breaks_within_a_minute() -> None:
+    made = _watched_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1)))
+    with made:
+        told = [
+            made.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (
+                socket.TCP_KEEPIDLE,
+                socket.TCP_KEEPINTVL,
+                socket.TCP_KEEPCNT,
+                socket.TCP_USER_TIMEOUT,
+            )
+        ]
+        assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert told == [30, 5, 3, 45_000]
+    assert 30 + 3 * 5 == 45
 
 
 @pytest.mark.parametrize(

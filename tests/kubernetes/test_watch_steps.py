@@ -346,6 +346,49 @@ def test_a_watch_asks_for_whole_seconds_and_never_for_none(
     go()
 
 
+def test_without_selectors_a_watch_asks_for_none(delays: list[float]) -> None:
+    @asynchronous
+    async def go() -> None:
+        sender = Sender([end_of_initial(3)])
+        watch, changes = await told(sender, 2)
+        assert changes == []
+        assert watch.is_complete, "told even if there is nothing to tell"
+        assert sender.calls[1].parameters == {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": "600",
+            "resourceVersion": "3",
+        }
+        assert sender.calls[1].path == "/api/v1/pods"
+
+    go()
+
+
+def test_a_watch_knows_how_long_it_has_heard_nothing(
+    delays: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("argosy.kubernetes.watching.loop_time", lambda: now[0])
+
+    @asynchronous
+    async def go() -> None:
+        sender = Sender([end_of_initial(3)])
+        client = KubernetesClient(CONNECTION, sender=sender)
+        watch = ObjectWatch(client, PODS, settings=QUICK)
+        now[0] += 5.0
+        assert (watch.silence, watch.lag) == (5.0, 5.0)
+        async with watch:
+            while len(sender.calls) < 2:
+                await _real_sleep(0)
+            await _real_sleep(0)
+            now[0] += 2.0
+            # It was heard at 105, and is streamed since then.
+            assert (watch.silence, watch.lag) == (2.0, 0.0)
+        assert watch.lag == 0.0, "the end of the watch was at 107"
+
+    go()
+
+
 def test_usual_settings_of_watches() -> None:
     usual = WatchSettings()
     assert (usual.timeout, usual.grace, usual.page) == (300.0, 15.0, 500)
