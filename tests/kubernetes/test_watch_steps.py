@@ -136,7 +136,7 @@ def test_a_watch_goes_on_from_the_last_version_that_it_knows(delays: list[float]
     @asynchronous
     async def go() -> None:
         first = [line("ADDED", "a", 7), line("BOOKMARK", version=8), end_of_initial(9)]
-        second = [line("MODIFIED", "a", 10), line("BOOKMARK", version=11)]
+        second = [line("MODIFIED", "a", 10), end_of_initial(11)]
         third = [line("DELETED", "a", 12)]
         sender = Sender(first, second, third)
         options = {"labels": "a=b", "fields": "c=d", "namespace": "s"}
