@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,30 @@ class TestParents:
         monkeypatch.setattr(isolation, "own_cgroup", lambda: None)
         with pytest.raises(SupervisorError, match=r"no cgroups \(v2\) here; launch without"):
             CgroupParent("below")
+
+
+@pytest.mark.parametrize("lacking", ["", "the cgroup", "its processes", "its control"])
+def test_a_cgroup_is_ones_own_if_others_can_be_made_and_entered_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
+) -> None:
+    own = group(tmp_path / "own", controllers="cpu")
+    names = {own: "the cgroup", own / "cgroup.procs": "its processes"}
+    names[own / "cgroup.subtree_control"] = "its control"
+    asked: dict[str, int] = {}
+
+    def access(path: Path, mode: int) -> bool:
+        asked[names[path]] = mode
+        return names[path] != lacking
+
+    monkeypatch.setattr(isolation, "own_cgroup", lambda: own)
+    monkeypatch.setattr(isolation.os, "access", access)
+    found = detect_isolation()
+    assert found.parent == ("" if lacking in ("the cgroup", "its processes") else str(own))
+    assert found.controllers == (("cpu",) if not lacking else ())
+    assert asked["the cgroup"] == os.W_OK | os.X_OK
+    if not lacking:
+        assert asked == {
+            "the cgroup": os.W_OK | os.X_OK,
+            "its processes": os.W_OK,
+            "its control": os.W_OK,
+        }
