@@ -292,6 +292,11 @@ def test_what_the_tools_lack_is_said_before_anything_starts(
     with pytest.raises(KubeToolsMissing, match=r"^no kube-scheduler in "):
         start(scheduler=True)
     assert not (tmp_path / "plane").exists()
+    etcd = tools.path(KubeProgram.ETCD)
+    etcd.rename(etcd.with_suffix(".away"))
+    with pytest.raises(KubeToolsMissing, match=r"^no etcd in "):
+        start()
+    etcd.with_suffix(".away").rename(etcd)
     made = start()
     computer.take_notes()
     with pytest.raises(KubeToolsMissing, match=r"^no kube-scheduler in "):
