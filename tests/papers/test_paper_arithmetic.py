@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from golden_log import require_golden
 from made_up_results import MadeUp, identity, in_range, rising
 
-from argosy.papers.charts import Chart, HeatMap
+from argosy.papers.charts import Chart, Figure, HeatMap
+from argosy.papers.claims import Claim
 from argosy.papers.experiment import Findings
 from argosy.papers.paper import Paper
 from argosy.papers.registry import PAPERS
@@ -37,28 +38,37 @@ def sized(made_up: MadeUp, size: str) -> Findings:
     return made_up.findings(in_range(*SIZES[size]), rising(*SIZES[size]))
 
 
+def short(told: Sequence[object]) -> str:
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
+
+
 def planned(paper: Paper) -> Iterator[str]:
     for scale in paper.scales:
         for figure in paper.figures:
             points = paper.plan(scale, [figure])
-            told = repr([(*identity(point), point.scale, point.paper) for point in points])
-            short = hashlib.sha256(told.encode()).hexdigest()[:12]
-            yield f"{scale} {figure}: {len(points)} points, {short}"
+            told = [(*identity(point), point.scale, point.paper) for point in points]
+            yield f"{scale} {figure}: {len(points)} points, {short(told)}"
         yield f"{scale}: {len(paper.plan(scale, paper.figures))} points in all"
 
 
 def shown(panel: Chart | HeatMap) -> Iterator[str]:
     if isinstance(panel, HeatMap):
-        values = [value for row in panel.rows for value in row if value is not None]
-        struck = sum(cell for row in panel.struck for cell in row) if panel.struck else 0
-        yield f"  {panel.title}: {panel.x} by {panel.y}, {panel.value}"
-        yield f"    {len(values)} of {len(panel.xs)} x {len(panel.ys)}, {sum(values):.6g}, {struck}"
+        yield f"  {panel.title}: {panel.x} by {panel.y}, {panel.value} {panel.low:g}-{panel.high:g}"
+        yield f"    x: {', '.join(panel.xs)}; crossed out: {panel.struck_label}"
+        for y, row, struck in zip(panel.ys, panel.rows, panel.struck, strict=True):
+            cells = (
+                "-" if value is None else f"{value:.4g}{'!' * crossed}"
+                for value, crossed in zip(row, struck, strict=True)
+            )
+            yield f"    {y}: {' '.join(cells)}"
         return
     yield f"  {panel.title}: {panel.x!r} {panel.y!r}"
     for line in panel.lines:
         sums = [
             sum(getattr(mark, part) or 0.0 for mark in line.marks) for part in ("x", "y", "error")
         ]
+        # Marks in another order have another sum of this kind.
+        sums.append(sum(place * (mark.x + mark.y) for place, mark in enumerate(line.marks)))
         style = f"{line.colour}{' dashed' * line.dashed}{' stepped' * line.stepped}"
         told = " ".join(f"{value:.6g}" for value in sums)
         yield f"    {line.label} ({style}): {len(line.marks)} marks, {told}"
@@ -66,17 +76,22 @@ def shown(panel: Chart | HeatMap) -> Iterator[str]:
         yield f"    {rule!r}"
 
 
-def figures(paper: Paper, found: Findings) -> Iterator[str]:
-    for figure in paper.draw(found, paper.figures):
-        yield f"figure {figure.number}"
+def pictured(figures: Sequence[Figure]) -> Iterator[str]:
+    for figure in figures:
+        yield f"figure {figure.number}: {figure.title} | {figure.caption} | {figure.note}"
         for panel in figure.panels:
             yield from shown(panel)
 
 
-def claims(paper: Paper, found: Findings) -> Iterator[str]:
-    for claim in paper.claims(found, paper.figures):
+def claims(made: Sequence[Claim], words: dict[str, str]) -> Iterator[str]:
+    """`words` are those that were told of each claim before; they are told again if they differ."""
+    for claim in made:
         verdict = "holds" if claim.holds else "does not hold"
         yield f"{claim.figure} {claim.id} ({claim.tolerance}): {verdict}: {claim.here}"
+        told = f"    {claim.paper} | {claim.setup} | {claim.note}"
+        if words.get(claim.id) != told:
+            words[claim.id] = told
+            yield told
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -84,9 +99,12 @@ def test_plans_figures_and_claims_are_pinned(name: str, request: pytest.FixtureR
     paper = PAPERS[name]
     lines = [*planned(paper)]
     made_up = MadeUp(paper, "quick")
+    words: dict[str, str] = {}
     for size in SIZES:
-        lines += [f"== claims of {size}", *claims(paper, sized(made_up, size))]
-    lines += ["== figures", *figures(paper, sized(made_up, "times"))]
+        claimed = paper.claims(sized(made_up, size), paper.figures)
+        lines += [f"== claims of {size}", *claims(claimed, words)]
+    drawn = paper.draw(sized(made_up, "times"), paper.figures)
+    lines += ["== figures", *pictured(drawn)]
     update = request.config.getoption("--update-golden")
     require_golden(f"made_up_{name}", "\n".join(lines) + "\n", update=update, folder=HERE)
 
@@ -136,20 +154,29 @@ def test_nothing_is_claimed_without_points(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_part_of_the_points_can_be_drawn_and_claims_nothing_about_other_clusters(
-    name: str,
+    name: str, request: pytest.FixtureRequest
 ) -> None:
+    """`parts_*.txt` has how many claims can still be decided, and digests of what is claimed and
+    drawn."""
     paper = PAPERS[name]
     made_up = MadeUp(paper, "quick")
+    lines = []
     for figure in paper.figures:
         points = [point for point in paper.plan("quick", [figure]) if point.seed == 1]
         values = {(key, str(at)) for point in points for key, at in point.parameters.items()}
         for key, value in sorted(values):
             part = selected(points, {key: [value]}, {})
             found = made_up.findings(in_range(0.5, 400.0), rising(0.5, 400.0), part)
-            paper.draw(found, [figure])
-            for claim in paper.claims(found, [figure]):
+            claimed = paper.claims(found, [figure])
+            for claim in claimed:
                 if key == "cluster":
                     assert {*re.findall(r"\(([A-D])\b", claim.here)} <= {value}, claim
+            said = [*claims(claimed, {})]
+            pictures = [*pictured(paper.draw(found, [figure]))]
+            digests = f"{short(said)} {short(pictures)}"
+            lines.append(f"{figure}, {key} {value}: {len(claimed)} claims, {digests}")
+    update = request.config.getoption("--update-golden")
+    require_golden(f"parts_{name}", "\n".join(lines) + "\n", update=update, folder=HERE)
 
 
 @pytest.mark.parametrize("name", PAPERS)
