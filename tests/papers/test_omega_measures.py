@@ -102,9 +102,10 @@ def test_a_single_path_decides_on_batch_jobs_like_on_services(on_jobs: Any) -> N
     first, second = 32 / (24 * HOUR), 20 / (HOUR + 30)
     assert single["batch.busyness"] == pytest.approx((first + second) / 2)
     assert single["batch.busyness_mad"] == pytest.approx((second - first) / 2)
-    first, second = 4 / (24 * HOUR), 4 / (HOUR + 14)
+    # Also with two paths, one scheduler decides on one job after another.
+    first, second = 16 / (24 * HOUR), 4 / (HOUR + 14)
     assert multi["batch.busyness"] == pytest.approx((first + second) / 2)
-    assert multi["service.busyness"] == pytest.approx(12 / (24 * HOUR) / 2)
+    assert multi["service.busyness"] == multi["batch.busyness"]
 
 
 def test_a_kind_without_jobs_has_no_measures(on_jobs: Any) -> None:
