@@ -296,3 +296,10 @@ class TestSweeps:
         found = sweep((1, ranking("jct", a=(1, 3e6), b=(2, most))))
         (chart,) = sweep_figure(found, self.JCT).panels
         assert chart.y.logarithmic is is_logarithmic  # type: ignore[union-attr]
+
+    def test_what_took_no_time_does_not_make_an_axis_logarithmic(self) -> None:
+        found = sweep((1, ranking("jct", a=(1, 0.0), b=(2, 3e6))))
+        (chart,) = sweep_figure(found, self.JCT).panels
+        assert not chart.y.logarithmic  # type: ignore[union-attr]
+        (chart,) = sweep_figure(sweep((1, ranking("jct", a=(1, 0.0)))), self.JCT).panels
+        assert not chart.y.logarithmic  # type: ignore[union-attr]
