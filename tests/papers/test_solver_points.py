@@ -277,3 +277,40 @@ def test_the_first_choice_of_a_task_is_where_its_flow_goes() -> None:
         flows=lambda: np.array([0, 1, 1, 0, 3]),
     )
     assert solving._choices(cluster, network).tolist() == [1, 1, -1]
+
+
+def test_input_is_of_batch_tasks_that_came_and_on_the_machine_that_they_run_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Job 0 was there before, job 1 is a service; tasks of jobs 2 and 3 have four and two blocks."""
+    asked: list[Any] = []
+
+    class Stored:
+        def __init__(self, settings: Any, racks: Any) -> None:
+            asked.append((settings.most_blocks, racks))
+
+        def of(self, tasks: TaskArray, expected: Any) -> Any:
+            asked.append((tasks.tolist(), expected.tolist()))
+            return SimpleNamespace(
+                bytes=np.array([400, 300]),
+                blocks=np.array([4, 2]),
+                machine_tasks=np.array([0, 0, 1, 1]),
+                machines=np.array([7, 8, 7, 9]),
+                machine_blocks=np.array([1, 3, 2, 1]),
+            )
+
+    monkeypatch.setattr(replays, "LocalData", Stored)
+    monkeypatch.setattr(replays, "MachineVertices", lambda view: SimpleNamespace(racks="racks"))
+    submit = np.array([0, 5, 5, 6])
+    world: Any = SimpleNamespace(
+        expected=[50, 0, 60, 70],
+        host=SimpleNamespace(
+            view=None, board=SimpleNamespace(job_columns=lambda: (submit, None, None, None))
+        ),
+    )
+    tasks = numbers((0, 0), (1, 0), (2, 3), (3, 1))
+    machines = np.array([7, 7, 8, 9])
+    # Three of four blocks on machine 8, and one of two on machine 9.
+    assert replays._input(world, {"most_blocks": 3}, tasks, machines) == (700, 700 - 300 - 150)
+    assert asked == [(3, "racks"), (numbers((2, 3), (3, 1)).tolist(), [60, 70])]
+    assert replays._input(world, {}, tasks[:2], machines[:2]) == (0, 0.0)
