@@ -238,6 +238,16 @@ class TestComparedRuns:
                 [1.0, 1.0, 1.0],
             ]
 
+    def test_the_longest_run_is_the_one_that_ends_last(self) -> None:
+        for runs in ((curves(0, 9, 10), curves(0, 1, 11)), (curves(0, 1, 11), curves(0, 9, 10))):
+            for chart in compare_report._over_time(dict(zip("ab", runs, strict=True))):
+                assert chart.x.high == 11
+
+    def test_jobs_of_all_kinds_are_in_one_curve_and_no_job_is_in_none(self) -> None:
+        both = {"a": np.array([1.0]), "b": np.array([2.0, 3.0])}
+        assert compare_report._all(both).tolist() == [1.0, 2.0, 3.0]
+        assert compare_report._all({}).tolist() == []
+
     def test_kinds_are_drawn_if_there_are_several(self) -> None:
         def titles(*kinds: str) -> list[str]:
             found = {"a": curves(0, 1, kinds=kinds), "b": curves(0, 1)}
