@@ -239,3 +239,37 @@ def test_the_same_job_twice_and_a_job_of_another_cell(file: Path) -> None:
     with pytest.raises(UnknownName) as unknown:
         load(file, also=ALSO)
     assert unknown.value.field == "workload.jobs[1].groups[1].request.gpu"
+
+
+HEAD = 'name = "brought"\n[[fleet]]\nname = "s"\nengine = "omega"\n'
+OWN = '[[cell.machines]]\nname = "own"\ncapacity = { cpu = 1, gpu = 1000 }\n'
+
+
+def test_a_workload_brings_machines_and_devices_unless_the_cell_has_its_own(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def bring(scenario: Path, name: str, *more: Any) -> tuple[Machine, ...]:
+        asked.append(name)
+        return (Machine("brought", Resources(1_000, 0, {"gpu": 2_000})),)
+
+    monkeypatch.setattr("argosy.scenarios.loader.bring_machines", bring)
+    monkeypatch.setattr("argosy.scenarios.loader.bring_jobs", lambda *given: iter([job("j")]))
+    for sharing, devices in (("devices", "gpu"), ("pooled", None)):
+        workload = f'[workload.alibaba2023]\npath = "t"\nsharing = "{sharing}"\n'
+        file.write_text(HEAD + workload)
+        brought = load(file).cell
+        assert [machine.name for machine in brought.machines] == ["brought"]
+        assert brought.device_resource == devices
+    assert asked == ["alibaba2023"] * 2
+    devices_by_name = '[workload.alibaba2023]\npath = "t"\n'
+    file.write_text(HEAD + '[cell]\ndevices = "gpu"\n' + OWN + devices_by_name)
+    own = load(file).cell
+    assert [machine.name for machine in own.machines] == ["own"]
+    assert own.device_resource == "gpu"
+    file.write_text(HEAD + OWN + devices_by_name)
+    with pytest.raises(ScenarioError) as caught:
+        load(file)
+    assert caught.value.field == "workload.alibaba2023.sharing"
+    assert len(asked) == 2
