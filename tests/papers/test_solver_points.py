@@ -13,8 +13,9 @@ from argosy.model.jobs import task_number
 from argosy.model.tasks import TaskArray
 from argosy.papers.experiment import DONE, ExperimentPoint, Parameter
 from argosy.papers.firmament import replays, solving
+from argosy.papers.firmament import world as firmament_world
 from argosy.papers.firmament.workload import Load, ReplayedWorkload
-from argosy.papers.firmament.world import MeasuredReplay
+from argosy.papers.firmament.world import FirstPlacements, MeasuredReplay
 from argosy.papers.medea import latency as medea_latency
 from argosy.papers.medea import tasks as medea_tasks
 from argosy.papers.medea.trial import MB
@@ -314,3 +315,52 @@ def test_input_is_of_batch_tasks_that_came_and_on_the_machine_that_they_run_on(
     assert replays._input(world, {"most_blocks": 3}, tasks, machines) == (700, 700 - 300 - 150)
     assert asked == [(3, "racks"), (numbers((2, 3), (3, 1)).tolist(), [60, 70])]
     assert replays._input(world, {}, tasks[:2], machines[:2]) == (0, 0.0)
+
+
+def test_a_replay_counts_what_comes_from_the_beginning_to_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It begins at 30 s, lasts for 10 s, and stops at 50 s; nobody placed two of the last job's."""
+    submit = np.array([0, 30, 31, 36]) * SECOND
+    placed = np.array([1, 34, -1, -1]) * SECOND
+    placed[placed < 0] = -1
+    first = FirstPlacements(
+        numbers((0, 0), (0, 1), (1, 0), (1, 1), (2, 1)),
+        np.array([1, 1, 32, 34, 40]) * SECOND,
+        np.array([0, 0, 1, 2, 3]),
+    )
+    host = SimpleNamespace(
+        board=SimpleNamespace(job_columns=lambda: (submit, None, placed, None)),
+        jobs=SimpleNamespace(counts=[2, 2, 3, 1]),
+        runtime=SimpleNamespace(now=50 * SECOND),
+        decisions=SimpleNamespace(first=lambda: first),
+        decided=[
+            (29 * SECOND, 9 * SECOND),
+            (30 * SECOND, 1 * SECOND),
+            (39 * SECOND, 3 * SECOND),
+            (40 * SECOND, 7 * SECOND),
+        ],
+    )
+    made: list[Any] = []
+
+    def measured_world(*given: Any) -> Any:
+        made.append(given)
+        return SimpleNamespace(host=host, run=lambda: made.append("run"))
+
+    monkeypatch.setattr(firmament_world, "measured_world", measured_world)
+    load = Load(machines=4, seconds=10.0)
+    jobs = [job("a")]
+    done = firmament_world.replay(
+        Load(machines=9), {"x": 1}, "quincy", ReplayedWorkload(load=load, jobs=jobs)
+    )
+    (of, settings, engine, given, begin), ran = made
+    assert (of, settings, engine, list(given), begin) == (
+        load, {"x": 1}, "quincy", jobs, 30 * SECOND,
+    )  # fmt: skip
+    assert ran == "run"
+    assert (done.arrived, done.placed) == (6, 3)
+    # Those that have no place wait until the run stops.
+    assert done.latencies.tolist() == [2.0, 4.0, 9.0, 19.0, 19.0, 14.0]
+    assert done.with_last.tolist() == [4.0, 4.0, 19.0, 19.0, 19.0, 14.0]
+    assert done.spent == [(0.0, 1.0), (9.0, 3.0)]
+    assert done.busy == pytest.approx(0.4)
