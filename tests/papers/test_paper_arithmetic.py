@@ -108,6 +108,10 @@ def test_plans_figures_and_claims_are_pinned(name: str, request: pytest.FixtureR
     for size in SIZES:
         claimed = paper.claims(sized(made_up, size), paper.figures)
         lines += [f"== claims of {size}", *claims(claimed, words)]
+    for scale in paper.scales:
+        if scale != "quick":
+            claimed = paper.claims(sized(MadeUp(paper, scale), "times"), paper.figures)
+            lines += [f"== claims at the scale {scale}", *claims(claimed, words)]
     drawn = paper.draw(sized(made_up, "times"), paper.figures)
     lines += ["== figures", *pictured(drawn)]
     update = request.config.getoption("--update-golden")
