@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from argosy.engines.api import NeededExtra, Settings
 from argosy.papers.charts import HeatMap
-from argosy.report import notable_jobs
+from argosy.report import notable_jobs, schemas
 from argosy.report.catalogue import lacking
 from argosy.report.figures import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, draw_heat_map
 from argosy.report.notable_jobs import NotableJob
@@ -195,3 +196,11 @@ def test_what_an_engine_lacks_with_its_defaults_is_told() -> None:
     asking: Any = Asking
     bare: Any = SimpleNamespace(settings_type=Plain, name="bare")
     assert lacking(content) == lacking(asking) == lacking(bare) == ""
+
+
+def test_schemas_are_written_as_they_stand_in_the_documentation(tmp_path: Path) -> None:
+    schemas.main(tmp_path)
+    docs = Path(__file__).parents[2] / "docs" / "schemas"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["compare.json", "run.json"]
+    for each in tmp_path.iterdir():
+        assert each.read_text("utf-8") == (docs / each.name).read_text("utf-8")
