@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from roster_bench import POOLS, RosterAndTwin, longs
 from twin_admission import TwinAdmission
+from twin_placements import ClassFlow, PoolFlow, TwinPlacements
 from twin_rooms import Standing, TwinRooms, is_within
-from twin_roster import NOWHERE, PENDING, RUNNING, TwinPool
+from twin_roster import NOWHERE, PENDING, RUNNING, TwinClass, TwinPool
 
 from argosy.solvers.flow import Rooms
 
@@ -21,9 +22,14 @@ class RoomsAndTwin(RosterAndTwin):
     """Machines that others use as well; own tasks start only where they fit."""
 
     def __init__(self, seed: int) -> None:
+        self.links: dict[int, list[tuple[int, int, int]]] = {}
+        self.aggregators = 2 * (seed % 2)
         super().__init__(seed)
         self.slots = (0, 0, 1, 2)[self.below(4)]
-        self.rooms, self.twin_rooms = Rooms(self.roster, self.slots), TwinRooms(self.twin, self.slots)
+        self.rooms, self.twin_rooms = (
+            Rooms(self.roster, self.slots),
+            TwinRooms(self.twin, self.slots),
+        )
         shape = self.machines, self.dimensions
         self.capacity = self.random.integers(0, 9, shape)
         self.foreign = np.zeros(shape, np.int64)
@@ -34,10 +40,13 @@ class RoomsAndTwin(RosterAndTwin):
         self.tables = tuple(np.zeros(matrix, np.int64) for _ in range(3))
         self.sink_arcs = self.network.add_arcs(self.vertices, self.sink, 0, 0)
         self.sink_terms = tuple(np.zeros(self.machines, np.int64) for _ in range(3))
-        self.above = np.full(self.machines, NOWHERE, np.int64)
-        self.base, self.steps = self.random.integers(1, 60, matrix), self.random.integers(0, 3, matrix)
-        #: As last told, by pool and machine; and whether all machines have to be told of.
-        self.seen = np.zeros(matrix, np.int64)
+        #: The aggregator that leads to each machine, of whatever pool; -1: the pool itself.
+        self.above = self.random.integers(-1, self.aggregators, self.machines)
+        self.base, self.steps = (
+            self.random.integers(1, 60, matrix),
+            self.random.integers(0, 3, matrix),
+        )
+        #: The pools of the last look, and whether the next has to tell of all machines.
         self.seen_pools: list[TwinPool] = []
         self.is_new = True
 
@@ -46,12 +55,48 @@ class RoomsAndTwin(RosterAndTwin):
 
     def open_pool(self, number: int) -> None:
         if number in self.twin.pools:
-            there = self.arcs[number] != NO_ARC
-            self.network.remove_arcs(self.arcs[number][there])
             self.arcs[number] = NO_ARC
             for table in self.tables:
                 table[number] = 0
         super().open_pool(number)
+        if not self.aggregators:
+            self.links[number] = []
+            return
+        made = self.network.add_vertices([0] * self.aggregators)
+        vertices = [*made.tolist(), self.pool_vertices[number][0]]
+        self.pool_vertices[number] += made.tolist()
+        froms, tos = longs([-1, 0, -1]), longs([1, 1, 0])
+        arcs = self.network.add_arcs(np.array(vertices)[froms], made[tos], 9, [7, 0, 2])
+        self.roster.add_aggregators(number, made, froms, tos, arcs)
+        self.links[number] = list(zip(froms.tolist(), tos.tolist(), arcs.tolist(), strict=True))
+
+    def add_machine(self) -> None:
+        """It is as large as the first."""
+        super().add_machine()
+        self.sink_arcs = np.append(
+            self.sink_arcs, self.network.add_arcs(self.vertices[-1:], self.sink, 0, 0)
+        )
+        for name in ("capacity", "foreign"):
+            rows = getattr(self, name)
+            setattr(self, name, np.append(rows, rows[:1], axis=0))
+        self.usable, self.above = np.append(self.usable, True), np.append(self.above, self.above[0])
+        self.sink_terms = tuple(np.append(terms, 0) for terms in self.sink_terms)
+        self.arcs = np.pad(self.arcs, ((0, 0), (0, 1)), constant_values=NO_ARC)
+        self.tables = tuple(np.pad(table, ((0, 0), (0, 1))) for table in self.tables)
+        for name in ("allowed", "base", "steps"):
+            table = getattr(self, name)
+            setattr(self, name, np.append(table, table[:, :1], axis=1))
+        self.is_new = True
+        self.twin_rooms.bars.append([])
+
+    def prefer(self, of: TwinClass) -> None:
+        if not self.aggregators or self.below(2):
+            super().prefer(of)
+            return
+        aggregator, cost = self.below(self.aggregators), self.below(30)
+        vertex = int(self.roster.classes("vertex")[of.number])
+        head = self.pool_vertices[of.pool][1 + aggregator]
+        self.towards[of.number][aggregator] = self.network.add_arc(vertex, head, 1, cost)
 
     def start_some(self) -> None:
         for number in self.some(self.numbers(PENDING), 4):
@@ -67,7 +112,9 @@ class RoomsAndTwin(RosterAndTwin):
         match self.below(4):
             case 0 | 1:
                 room = self.capacity - self.twin.own()
-                self.foreign[machine] = [self.below(max(0, int(most)) + 1) for most in room[machine]]
+                self.foreign[machine] = [
+                    self.below(max(0, int(most)) + 1) for most in room[machine]
+                ]
             case 2:
                 self.usable[machine] = not self.usable[machine]
             case _:
@@ -113,10 +160,17 @@ class RoomsAndTwin(RosterAndTwin):
         assert changed == (list(range(self.machines)) if is_all else sorted(not_as_before))
         assert counted.tolist() == rooms[:, machines].tolist()
         self.seen_pools, self.is_new = living, not living
+        self.look_for_room(now)
         if not living:
             return
         self.set_arcs(changed)
         self.compare_arcs(pools, rooms, through)
+
+    def look_for_room(self, now: Standing) -> None:
+        asked = self.some(range(self.machines + 1), 3)
+        free = np.append(now.free, now.free[:1], axis=0)[asked]
+        found = self.roster.has_room(np.array(asked, np.int32), free, self.allowed)
+        assert found == self.twin_rooms.has_room(asked, now)
 
     def set_arcs(self, changed: list[int]) -> None:
         pools = [pool.number for pool in self.seen_pools]
@@ -154,6 +208,52 @@ class RoomsAndTwin(RosterAndTwin):
             assert network._core.steps(arcs).tolist() == self.steps[number, used].tolist()
         assert network.capacities(self.sink_arcs).tolist() == through.tolist()
         self.compare_runs()
+
+    # Placements.
+
+    def round(self) -> None:
+        """One round: what the flow wants, as far as it is admitted, is done."""
+        self.look()
+        if not self.seen_pools:
+            return
+        self.network.balance(self.sink)
+        assert self.network.solve().is_optimal
+        rows, machines, costs, leaving = self.roster.extract()
+        number = self.roster.tasks("number")
+        wanted = list(zip(number[rows].tolist(), machines.tolist(), costs.tolist(), strict=True))
+        twin = TwinPlacements(self.twin, self.class_flow, self.pool_flow)
+        assert wanted == twin.placed
+        assert number[leaving].tolist() == twin.leaving
+        placed, preempted, _, _ = self.admit(wanted, twin.leaving, (1_000, 1_000, 2)[self.below(3)])
+        self.stop([*preempted, *(task for task, _, _ in placed)])
+        if placed:
+            self.start(*zip(*placed, strict=True))
+
+    def class_flow(self, of: TwinClass) -> ClassFlow:
+        flow, column = self.network.flow, self.roster.classes
+        runs = [run for run in self.twin.runs if run.of is of]
+        runs.sort(key=lambda run: self.roster.run_of(of.number, run.machine))
+        arc_of = {run.machine: self.run_arc(of, run.machine) for run in runs}
+        direct = self.direct[of.number].items()
+        towards = self.towards[of.number].items()
+        return ClassFlow(
+            flow(int(column("wait_arc")[of.number])),
+            {machine: flow(arc) for machine, arc in arc_of.items()},
+            [(m, int(self.network.costs([arc])[0])) for m, arc in direct if flow(arc)],
+            [(to, flow(arc), int(self.network.costs([arc])[0])) for to, arc in towards],
+            flow(int(column("pool_arc")[of.number])),
+        )
+
+    def run_arc(self, of: TwinClass, machine: int) -> int:
+        return int(self.roster.runs("arc")[self.roster.run_of(of.number, machine)])
+
+    def pool_flow(self, number: int) -> PoolFlow:
+        sent: dict[int, list[int]] = {v: [] for v in range(-1, self.aggregators)}
+        for machine, arc in enumerate(self.arcs[number].tolist()):
+            if arc != NO_ARC:
+                sent[int(self.above[machine])] += [machine] * self.network.flow(arc)
+        links = [(a, b, self.network.flow(arc)) for a, b, arc in self.links[number]]
+        return PoolFlow(sent, links)
 
     # Admission.
 

@@ -51,9 +51,12 @@ class RosterAndTwin:
             self.roster.add_owner()
         self.twin = TwinRoster(self.dimensions, machines, self.reschedules, self.migration)
         self.now = 0
-        #: Arcs of single tasks that lead to a machine: by the number of their class.
+        #: Arcs of single tasks to machines and to aggregators, by the number of their class.
         self.direct: dict[int, dict[int, int]] = {}
+        self.towards: dict[int, dict[int, int]] = {}
         self.requests = [self.request() for _ in range(1 + self.below(3))]
+        #: The vertex of each pool, and those of its aggregators.
+        self.pool_vertices: dict[int, list[int]] = {}
         for number in range(POOLS):
             self.open_pool(number)
 
@@ -86,6 +89,7 @@ class RosterAndTwin:
         request = self.requests[self.below(len(self.requests))]
         is_choosy, preempts = bool(self.below(2)), bool(self.below(3))
         vertex = self.network.add_vertex()
+        self.pool_vertices[number] = [vertex]
         self.roster.open_pool(number, vertex, longs(request), is_choosy, preempts)
         self.twin.pools[number] = TwinPool(number, request, is_choosy, preempts)
 
@@ -139,7 +143,7 @@ class RosterAndTwin:
         )
         assert numbers.tolist() == self.twin.add_classes(groups, preemption, self.now)
         for number in set(numbers.tolist()):
-            self.direct[number] = {}
+            self.direct[number], self.towards[number] = {}, {}
             [of] = [each for each in self.twin.classes if each.number == number]
             if of.is_single and self.below(3) == 0:
                 self.prefer(of)
@@ -192,11 +196,19 @@ class RosterAndTwin:
         self.roster.age(self.now, price)
         self.twin.age(self.now, price)
 
+    def add_machine(self) -> None:
+        new = self.network.add_vertices([0])
+        self.vertices = np.append(self.vertices, new)
+        self.roster.add_machines(new)
+        self.machines += 1
+        self.twin.machines += 1
+
     def reopen(self) -> None:
         """A pool without tasks makes way for another one of its number."""
         number = self.below(POOLS)
         if self.twin.of_pool(number, PENDING, RUNNING):
             return
+        self.network.remove_vertices(self.pool_vertices[number])
         self.roster.close_pool(number)
         self.open_pool(number)
 
@@ -208,6 +220,8 @@ class RosterAndTwin:
     def step(self) -> None:
         actions = [self.submit, self.start_some, self.finish] * 2
         actions += [self.stop_some, self.drop, self.park, self.age, self.sync, self.reopen]
+        if self.machines < 8:
+            actions.append(self.add_machine)
         actions[self.below(len(actions))]()
         self.now += self.below(1_500_000)
 
@@ -302,7 +316,9 @@ class RosterAndTwin:
             assert network.heads([arc]).tolist() == [self.vertices[run.machine]]
             assert network.capacities([arc])[0] == run.tasks == self.roster.runs("count")[row]
             assert network.costs([arc])[0] == run.cost + run.onward
-            assert network._core.steps(np.array([arc], np.int32))[0] == (run.step if run.tasks > 1 else 0)
+            assert network._core.steps(np.array([arc], np.int32))[0] == (
+                run.step if run.tasks > 1 else 0
+            )
             assert self.roster.runs("is_direct")[row] == run.is_direct
         there = {(run.of.number, run.machine) for run in twin.runs}
         for of in twin.classes:

@@ -42,8 +42,10 @@ class TwinRooms:
         """Machines that are not what they were at the last look, where nobody is barred any more."""
         changed, self.roster.touched = self.roster.touched, set()
         for machine in range(self.roster.machines):
-            if self.before is None or (
-                self.before.usable[machine] != now.usable[machine]
+            if (
+                self.before is None
+                or machine >= len(self.before.usable)
+                or self.before.usable[machine] != now.usable[machine]
                 or self.before.free[machine].tolist() != now.free[machine].tolist()
             ):
                 changed.add(machine)
@@ -92,7 +94,9 @@ class TwinRooms:
         all_ = min(all_, most)
         return counted, max(all_, own) if roster.reschedules else all_
 
-    def slots_at(self, now: Standing, machine: int, living: list[TwinPool]) -> tuple[list[int], int]:
+    def slots_at(
+        self, now: Standing, machine: int, living: list[TwinPool]
+    ) -> tuple[list[int], int]:
         """All ask for the same."""
         if not now.usable[machine]:
             return [0] * len(living), 0
@@ -137,14 +141,22 @@ class TwinRooms:
     def swaps(self, pool: TwinPool, machine: int) -> int:
         """Tasks on the machine that are as large, if one of them may make way or all are."""
         there = self.roster.on(machine)
-        as_large = [
-            task
-            for task in there
-            if is_within(pool.request, self.roster.request(task))
-        ]
+        as_large = [task for task in there if is_within(pool.request, self.roster.request(task))]
         lowest = [min(self.roster.pools[t.of.pool].precedences) for t in as_large if t.of]
         may_help = pool.is_choosy or any(low < max(pool.precedences) for low in lowest)
         return len(as_large) if may_help or len(as_large) == len(there) else 0
+
+    def has_room(self, machines: Sequence[int], now: Standing) -> bool:
+        """Whether one of these machines has room for a task that waits, or is not known."""
+        return any(
+            machine >= self.roster.machines
+            or (
+                now.allowed[pool.number, machine]
+                and is_within(pool.request, now.free[machine].tolist())
+            )
+            for pool in self.pools(PENDING)
+            for machine in machines
+        )
 
     def fitting(self, request: Sequence[int], free: Sequence[int]) -> int:
         counts = [have // ask for ask, have in zip(request, free, strict=True) if ask]
