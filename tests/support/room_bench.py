@@ -10,7 +10,7 @@ from roster_bench import POOLS, RosterAndTwin, longs
 from twin_admission import TwinAdmission
 from twin_placements import ClassFlow, PoolFlow, TwinPlacements
 from twin_rooms import Standing, TwinRooms, is_within
-from twin_roster import NOWHERE, PENDING, RUNNING, TwinClass, TwinPool
+from twin_roster import PENDING, RUNNING, TwinClass, TwinPool
 
 from argosy.solvers.flow import Rooms
 

@@ -1,4 +1,4 @@
-"""The slow twin of a flow scheduler's roster: what is known of tasks, and the network that they should have.
+"""The slow twin of a flow scheduler's roster: what is known of tasks, and the network they should have.
 
 Everything is a list or a dictionary that is searched, and whatever can be counted is counted anew.
 """
