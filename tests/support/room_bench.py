@@ -121,10 +121,6 @@ class RoomsAndTwin(RosterAndTwin):
                 self.allowed[self.below(POOLS), machine] ^= True
                 self.forget()
 
-    def bar(self) -> None:
-        """What admission says of those that it refuses."""
-        self.admit_anything()
-
     def forget(self) -> None:
         self.rooms.forget()
         self.twin_rooms.unbar()
@@ -138,7 +134,7 @@ class RoomsAndTwin(RosterAndTwin):
         if self.below(3):
             super().step()
             return
-        actions = [self.disturb, self.disturb, self.bar, self.unbar, self.forget]
+        actions = [self.disturb, self.disturb, self.unbar, self.forget]
         actions[self.below(len(actions))]()
 
     # Rooms.
@@ -259,19 +255,19 @@ class RoomsAndTwin(RosterAndTwin):
 
     def admit_anything(self) -> None:
         """Placements that no flow would ask for are admitted as the twin admits them."""
-        numbers = self.some(self.numbers(PENDING, RUNNING), 8)
+        numbers = self.some(self.numbers(PENDING, RUNNING), 10)
         if not self.reschedules:
             numbers = [n for n in numbers if n in self.numbers(PENDING)]
         wanted, leaving = [], []
         for number in numbers:
             task = self.twin.task(number)
             assert task is not None
-            to = self.below(self.machines)
-            if task.state == RUNNING and (to == task.machine or self.below(3) == 0):
+            to = self.below(self.machines) if self.below(2) else self.below(2)
+            if task.state == RUNNING and (to == task.machine or self.below(2)):
                 leaving.append(number)
             else:
                 wanted.append((number, to, self.below(50)))
-        self.admit(wanted, leaving, (0, 1, 2, 3, 1_000)[self.below(5)])
+        self.admit(wanted, leaving, (0, 1, 2, 3, 1_000, 1_000)[self.below(6)])
 
     def admit(
         self, wanted: Sequence[tuple[int, int, int]], leaving: Sequence[int], moves: int

@@ -178,11 +178,11 @@ class RosterAndTwin:
         self.twin.stop(numbers, self.now)
 
     def finish(self) -> None:
-        numbers = self.any_tasks(5)
+        numbers = self.any_tasks(3)
         assert self.roster.finish(longs(numbers)) == self.twin.end(numbers, RUNNING)
 
     def drop(self) -> None:
-        numbers = self.any_tasks(5)
+        numbers = self.any_tasks(3)
         assert self.roster.drop(longs(numbers)) == self.twin.end(numbers, PENDING)
 
     def park(self) -> None:
@@ -218,8 +218,16 @@ class RosterAndTwin:
         self.compare_network()
 
     def step(self) -> None:
-        actions = [self.submit, self.start_some, self.finish] * 2
-        actions += [self.stop_some, self.drop, self.park, self.age, self.sync, self.reopen]
+        actions = [self.submit, self.submit, self.start_some] * 2
+        actions += [
+            self.finish,
+            self.stop_some,
+            self.drop,
+            self.park,
+            self.age,
+            self.sync,
+            self.reopen,
+        ]
         if self.machines < 8:
             actions.append(self.add_machine)
         actions[self.below(len(actions))]()
