@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from room_bench import RoomsAndTwin
+
+from argosy.model.tasks import first_tasks
+from argosy.solvers.flow import FlowNetwork, Rooms
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -19,3 +23,48 @@ def test_rooms_placements_and_admission_agree_with_their_slow_twins(seed: int) -
                 both.round()
     both.round()
     both.compare()
+
+
+@pytest.mark.parametrize(
+    ("running", "waiting", "room"),
+    [
+        (0, 1, 64),
+        (0, 64, 64),
+        (64, 0, 64),
+        (0, 65, 128),
+        (40, 25, 128),
+        (128, 0, 128),
+        (60, 69, 256),
+    ],
+)
+def test_tasks_that_ask_for_nothing_all_have_room(running: int, waiting: int, room: int) -> None:
+    network, one = FlowNetwork(), np.array([1])
+    sink, machine, pool = network.add_vertices([0, 0, 0]).tolist()
+    roster = network.roster(1, reschedules=True, migration=0)
+    roster.add_machines(np.array([machine], np.int32))
+    roster.open_pool(0, pool, one * 0, False)
+    roster.add_owner()
+    rooms = Rooms(roster, 0)
+    standing = np.array([[5]]), np.array([True]), np.array([[True]])
+    # At first there is one task; then all of them.
+    for number, tasks in ((0, 1), (1, running + waiting - 1)):
+        if not tasks:
+            continue
+        roster.add_job(number, tasks, sink, 0)
+        rows = roster.enter(first_tasks(number, tasks), 0)
+        nothing, costs = one * 0, np.zeros(tasks, np.int64)
+        each = np.array([False])
+        roster.add_classes(
+            one * number, nothing, nothing, nothing, nothing, one * tasks, each, rows, costs, 0, 0
+        )
+        roster.sync()
+        begun = rows[: max(0, running - number)]
+        roster.start(begun, begun * 0, begun * 0, 0)
+        roster.sync()
+        told = [column.tolist() for column in rooms.look(*standing)]
+        is_new = number == 0 or running > 1 or room > 64
+        assert told == [[0], [0] * is_new, [0] * is_new]
+        if is_new:
+            expected = room if number else 64
+            assert rooms.counted().tolist() == [[expected]]
+    assert roster.own_tasks().tolist() == [running]
