@@ -127,3 +127,52 @@ def test_tasks_that_are_alike_end_by_one_timer_and_others_by_one_each() -> None:
     ended = [json.loads(line) for line in lines.take().splitlines()]
     tasks = [line["tasks"] for line in ended if line["what"] == "ended"]
     assert tasks == [alike.tolist(), *([task] for task in apart.tolist())]
+
+
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [
+        ([7], [7, 7, 7]),
+        ([0], [0, 0, 0]),
+        ([], [-1, -1, -1]),
+        ([-1], [-1, -1, -1]),
+        ([3, 4], [3, 4, 4]),
+        ([3, 4, 5], [3, 4, 5]),
+    ],
+)
+@pytest.mark.parametrize("before", [[], [5], [1, 2, 3]])
+def test_times_that_are_set_again_replace_those_before(
+    before: list[int], times: list[int], found: list[int]
+) -> None:
+    bench = Bench()
+    tasks = bench.job(3)
+    bench.runtime.set_times(0, before)
+    bench.runtime.set_times(0, times)
+    assert [bench.runtime.facts(task)[2] for task in tasks.tolist()] == found
+    bench.runtime.forget_jobs([0])
+    # Of a job that is forgotten, it is still known whether a report ends its tasks.
+    forgotten = (0, 0, -1 if found[0] < 0 else 0)
+    assert [bench.runtime.facts(task) for task in tasks.tolist()] == [forgotten] * 3
+
+
+def test_tasks_of_several_jobs_launched_together_run_as_long_as_their_own_jobs_say() -> None:
+    bench = Bench()
+    short, long = bench.job(), bench.job()
+    bench.runtime.set_times(0, [4])
+    bench.runtime.set_times(1, [9])
+    bench.runtime.launch(np.concatenate([bench.claim(short, 0), bench.claim(long, 0)]))
+    for task, now in ((short, 4), (long, 9)):
+        assert bench.runtime.next(NEVER) == (RuntimeEvent.FINISHED, now, 0, 0)
+        assert bench.runtime.take_finished()[0].tolist() == task.tolist()
+
+
+def test_a_replay_has_events_left_until_its_last_timer_was_said_to_be_due() -> None:
+    bench = Bench(replayed=True)
+    assert not bench.runtime.has_events
+    bench.runtime.push(5, 16, 1, 2)
+    assert bench.runtime.has_events
+    assert bench.runtime.next_at == NEVER
+    assert bench.runtime.due(1, 5) == (16, 5, 1, 2)
+    assert not bench.runtime.has_events
+    with pytest.raises(ValueError, match="no timer has that ticket"):
+        bench.runtime.due(1, 5)
