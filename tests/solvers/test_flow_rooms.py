@@ -68,3 +68,44 @@ def test_tasks_that_ask_for_nothing_all_have_room(running: int, waiting: int, ro
             expected = room if number else 64
             assert rooms.counted().tolist() == [[expected]]
     assert roster.own_tasks().tolist() == [running]
+
+
+@pytest.mark.parametrize(("late", "room"), [(1, 0), (0, 1)])
+def test_who_may_make_way_is_known_once_a_pool_has_tasks_of_lower_precedence(
+    late: int, room: int
+) -> None:
+    """On a full machine runs a task as large as one that waits and a smaller one, all of precedence 1;
+    another as large as the first comes, of a lower precedence or of the same."""
+    network, one = FlowNetwork(), np.array([1])
+    sink, machine, *pools = network.add_vertices([0] * 5).tolist()
+    roster = network.roster(1, reschedules=True, migration=0)
+    roster.add_machines(np.array([machine], np.int32))
+    roster.add_owner()
+    for number, (vertex, size) in enumerate(zip(pools, (3, 2, 1), strict=True)):
+        roster.open_pool(number, vertex, one * size, False)
+    rooms = Rooms(roster, 0)
+
+    def add(number: int, pool: int, precedence: int, *, runs: bool = False) -> None:
+        roster.add_job(number, 1, sink, precedence)
+        rows, zero = roster.enter(first_tasks(number, 1), 0), one * 0
+        each = np.array([False])
+        roster.add_classes(one * number, one * pool, zero, zero, zero, one, each, rows, zero, 0, 0)
+        if runs:
+            roster.start(rows, zero, zero, 0)
+        roster.sync()
+
+    def counted() -> list[list[int]]:
+        rooms.look(np.array([[0]]), np.array([True]), np.ones((3, 1), np.bool_))
+        found: list[list[int]] = rooms.counted().tolist()
+        return found
+
+    add(0, 0, 1, runs=True)
+    add(1, 0, 1)
+    add(2, 1, 1)
+    add(3, 2, 1, runs=True)
+    # Only the smaller one stands in the way of an exchange among equals.
+    assert counted() == [[0], [0], [0]]
+    add(4, 0, late)
+    again = counted()
+    # Nothing is to be updated, or there is room for each that is as large.
+    assert again == ([[room], [room], [0]] if room else [[], [], []])
