@@ -412,6 +412,22 @@ def test_a_pod_on_a_node_leaves_it_after_a_while_unless_it_is_another_by_then(ma
     assert [each["metadata"]["uid"] for each in bench.api.documents(PODS)] == ["new"]
 
 
+def test_how_long_a_pod_takes_to_leave_is_drawn() -> None:
+    ends = []
+    for seed in range(6):
+        loop = VirtualLoop()
+        api = PlayedApi(loop, Random(seed))
+        api.put(NODES, {"metadata": {"name": "n"}})
+        api.put(PODS, {"metadata": {"name": "p", "uid": "p"}, "spec": {"nodeName": "n"}})
+        api.remove(PODS, "p")
+        loop.run_until_complete(asyncio.sleep(2 * LONGEST_GRACE / 1_000_000))
+        ends.append(api.records[-1].at)
+        assert api.records[-1].is_gone
+        loop.close()
+    assert len(set(ends)) == 6
+    assert max(ends) < LONGEST_GRACE
+
+
 @pytest.mark.parametrize("node", ["", "gone"])
 def test_a_pod_without_its_node_is_gone_at_once(make: Make, node: str) -> None:
     bench = make()
