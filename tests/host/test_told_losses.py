@@ -1,4 +1,4 @@
-"""Who is told of tasks that lost their machines or inherits them, and what changes of machines lead to."""
+"""Who is told of tasks that lost their machines or inherits them, and what changes of machines do."""
 
 from __future__ import annotations
 
