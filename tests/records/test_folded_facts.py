@@ -143,10 +143,10 @@ def test_the_first_open_task_of_each_job_by_state(state: RunState) -> None:
 
 @pytest.mark.parametrize(
     ("at", "pending"),
-    [(13, [5, 0, 0]), (14, [5, 5, 0]), (30, [2, 3, 0]), (45, [0, 3, 0]), (59, [0, 3, 0]),
-     (60, [0, 3, 1])],
+    [(9, [0, 0, 0]), (13, [3, 0, 0]), (14, [3, 5, 0]), (29, [1, 3, 0]), (30, [2, 3, 0]), (45, [0, 3, 0]),
+     (59, [0, 3, 0]), (60, [0, 3, 1])],
 )  # fmt: skip
-def test_tasks_wait_from_the_moment_of_their_submission(
+def test_tasks_wait_from_the_moment_at_which_their_job_has_them(
     state: RunState, at: int, pending: list[int]
 ) -> None:
     assert state.pending_at(at).tolist() == pending

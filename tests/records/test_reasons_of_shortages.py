@@ -146,7 +146,7 @@ def test_who_is_not_named_is_called_its_scheduler(monkeypatch: pytest.MonkeyPatc
         (None, ("more", "wait"), ("d",), "wait"),
         (PRICE, ("more", "wait"), ("d", "Costs 9."), "more, or wait"),
         (PRICE, ("more", ""), ("d", "Costs 9."), "more"),
-        (PRICE, ("", "wait"), ("d", "Costs 9."), ", or wait"),
+        (PRICE, ("", "wait"), ("d", "Costs 9."), "wait"),
     ],
 )
 def test_a_price_is_told_beside_the_lack(

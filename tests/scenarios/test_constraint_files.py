@@ -139,7 +139,7 @@ def test_a_scenario_with_clusters_is_checked_like_any_other(written, capsys):
     text = FEDERATION.replace('"patient"', '"omega"').replace('id = "a"\n', f'id = "a"\n{rule}')
     assert main(["constraints", "lint", str(written(text, "clusters.toml"))]) == 0
     out = capsys.readouterr().out
-    assert out.splitlines()[0] == "1 constraints, 3 findings"
+    assert out.splitlines()[0] == "1 constraint, 3 findings"
     assert "job a, constraint 1" in out
 
 

@@ -63,6 +63,7 @@ def command(
 
 
 def _lint(file: Path, output: str) -> None:
+    from argosy.model.units import format_count
     from argosy.report.tables import Column, Table
     from argosy.scenarios.constraint_files import lint_file
 
@@ -86,7 +87,10 @@ def _lint(file: Path, output: str) -> None:
     emit(
         output,
         sections=lambda width: [
-            [f"{len(linted.constraints)} constraints, {len(rows)} findings"],
+            [
+                f"{format_count(len(linted.constraints), 'constraint')},"
+                f" {format_count(len(rows), 'finding')}"
+            ],
             *([table.lines(width)] if rows else []),
         ],
         document=lambda: {

@@ -281,7 +281,7 @@ class TaskAnswers:
         if answer.price is not None:
             priced = price_text(answer.price, self._history)
             details = (*details, f"{priced[0].upper()}{priced[1:]}.")
-            remedy = f"{answer.remedy}, or {remedy}" if remedy else answer.remedy
+            remedy = ", or ".join(filter(None, (answer.remedy, remedy)))
         return structs.replace(
             answer,
             sentence=f"{self.task} has no machine: {given_up}{lack.cause}.",

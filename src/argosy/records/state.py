@@ -244,6 +244,9 @@ class RunState:
         last = rows[is_last]
         settled = last[self._after[last] != int(TaskState.PENDING)]
         totals = np.array(self.steps.task_counts, np.int64)
+        for grown in self.steps.growth:
+            if grown.at > at:
+                totals[grown.job] -= grown.more
         totals[np.array(self.steps.submitted, np.int64) > at] = 0
         return totals - np.bincount(jobs_of(self._columns.tasks[settled]), minlength=len(totals))
 
