@@ -1,6 +1,6 @@
 """Min-cost flow on clusters of many kinds, against its targets and OR-Tools. Run by hand:
 
-python bench/flow.py           12,500 machines, an hour
+python bench/flow.py           12,500 machines, up to an hour; ten minutes with --runs 1
 python bench/flow.py --small   2,000 machines, two minutes
 
 Times are of the processor, medians of several runs, one thread. OR-Tools gets the same arrays; its time
