@@ -53,6 +53,7 @@ from argosy.model.scenario import (
     Partition,
     Takes,
 )
+from argosy.model.tasks import jobs_of
 from argosy.model.transactions import (
     AddMachine,
     DrainMachine,
@@ -523,11 +524,11 @@ class TestReports:
         told = []
         for how, who, event in did:
             assert isinstance(event, TaskFinished)
-            rows = [jobs.index(number) for number in (event.tasks >> 32).tolist()]
+            rows = [jobs.index(number) for number in jobs_of(event.tasks).tolist()]
             assert event.machines.tolist() == rows
             assert event.estimates.tolist() == [100 + row for row in rows]
             assert event.shapes.tolist() == [50 + row for row in rows]
-            told.append((how, who, (event.tasks >> 32).tolist()))
+            told.append((how, who, jobs_of(event.tasks).tolist()))
         assert told == expected
 
 

@@ -7,6 +7,7 @@ import pytest
 from runtime_bench import Bench, ints
 
 from argosy._core import QueueOrder, QueueRules, Random
+from argosy.model.jobs import job_of
 
 COUNT = 220
 ESTIMATES = (1, 2, 3, 5, 8, 13, 40, 90)
@@ -81,7 +82,7 @@ def test_a_long_queue_starts_its_entries_in_order(
         for _ in range(count):
             (task,) = bench.job()
             estimate = ESTIMATES[random.below(len(ESTIMATES))]
-            bench.runtime.set_groups(int(task) >> 32, [(1, bench.shape, estimate)])
+            bench.runtime.set_groups(job_of(int(task)), [(1, bench.shape, estimate)])
             bench.runtime.enqueue(bench.runtime.now, bench.scheduler, np.array([task]), ints(0))
             queue.add(int(task), estimate)
             waiting.append(int(task))
