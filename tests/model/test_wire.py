@@ -357,6 +357,16 @@ def test_anything_but_an_event_is_refused(data: bytes) -> None:
         decode_event(data, "json")
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_anything_but_an_effect_or_a_wait_report_is_refused(format: Format) -> None:
+    event = encode(EVENTS[0], format)
+    for data in (b"{", event):
+        with pytest.raises(ModelError, match="not the effect expected"):
+            decode_effect(data, format)
+        with pytest.raises(ModelError, match="not the wait report expected"):
+            decode_wait_report(data, format)
+
+
 def test_an_array_of_another_kind_is_refused() -> None:
     wrong: Any = places(1)
     with pytest.raises(ModelError, match="another kind"):

@@ -376,11 +376,12 @@ class TestTraces:
             assert brought_devices(other) is None
             require_devices(other, CELL)
         require_devices(devices, CellSpec(machines=(), devices=alibaba2023.GPU))
-        assert refused(lambda: require_devices(devices, CELL)) == (
-            f"the cell's {alibaba2023.GPU} does not consist of devices",
-            f'devices = "{alibaba2023.GPU}" in [cell], or sharing = "pooled" or "none"',
-            ("workload", "alibaba2023", "sharing"),
-        )
+        for cell in (CELL, CellSpec(machines=(), devices="tpu")):
+            assert refused(lambda cell=cell: require_devices(devices, cell)) == (
+                f"the cell's {alibaba2023.GPU} does not consist of devices",
+                f'devices = "{alibaba2023.GPU}" in [cell], or sharing = "pooled" or "none"',
+                ("workload", "alibaba2023", "sharing"),
+            )
 
 
 NO_MACHINES: dict[str, Any] = {"machines": []}

@@ -235,6 +235,7 @@ class TestChecker:
             ([1, 2, 2], [4, 2, 0], [("an arc with flow and a positive reduced cost", 0, 1)]),
             ([3, 0, 0], [5, 3, 0], [("an arc with room and a negative reduced cost", 1, 2)]),
             ([1, 2, 2], [2**61 + 1, 0, 0], [("a price out of range", 0, 1)]),
+            ([1, 2, 2], [5, 2, -(2**61) - 1], [("a price out of range", 2, 1)]),
         ],
     )
     def test_prices_that_prove_nothing(
