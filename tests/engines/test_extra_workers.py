@@ -164,6 +164,20 @@ def test_a_job_that_ended_is_not_considered_again() -> None:
     assert not engine.handle(TimerFired(TIMER), cell, 30 * SECOND)
 
 
+def test_a_job_that_needs_no_more_workers_does_not_hold_up_the_next() -> None:
+    cell = cell_of(8)
+    engine = an_engine(cell)
+    take(cell, 0, 6)
+    # Both want more workers than there is room for, until one of them has only two activities left.
+    assert not scaling(started(engine, cell, a_job("j"), 1))
+    cell.commit(Transaction(OPERATOR, releases=tasks_of(99, 0, 1)))
+    assert not scaling(started(engine, cell, a_job("k"), 2))
+    assert not scaling(engine.handle(PhaseFinished(1, 0, 10 * SECOND), cell, 0))
+    cell.commit(Transaction(OPERATOR, releases=tasks_of(99, 2, 3, 4, 5)))
+    [thinking] = scaling(engine.handle(TimerFired(TIMER), cell, 30 * SECOND))
+    assert thinking.job == 2
+
+
 def test_a_worker_that_failed_for_good_is_missed() -> None:
     cell = cell_of(2, 4)
     engine, job = an_engine(cell, (40, 40)), a_job("j", (40, 40))
