@@ -11,6 +11,8 @@ from supervised import PATIENCE, await_exit, processes_with
 from argosy.worlds.local import (
     CgroupParent,
     EndCause,
+    Enforcement,
+    ProcessLimits,
     SupervisorError,
     TryOutcome,
     TryState,
@@ -248,6 +250,21 @@ def test_a_cgroup_holds_all_of_a_try_and_is_removed(bench, marker, cgroups):
     each.stop()
     assert bench.ended(each).cause is EndCause.STOP
     assert not group.exists()
+
+
+def test_limits_without_a_controller_are_left_to_others(bench, cgroups):
+    group = cgroups.path / "try"
+    limits = ProcessLimits(memory_bytes=256 << 20, cpu_milli=500, processes=50)
+    each = bench.running(bench.launch("sleep", "600", cgroup=str(group), limits=limits))
+    start = each.status().start
+    for file, told, otherwise in (
+        ("memory.max", start.memory_by, Enforcement.RLIMIT),
+        ("cpu.max", start.cpu_by, Enforcement.NONE),
+        ("pids.max", start.processes_by, Enforcement.NONE),
+    ):
+        assert told is (Enforcement.CGROUP if (group / file).exists() else otherwise)
+    each.stop()
+    assert bench.ended(each).cause is EndCause.STOP
 
 
 def test_what_a_lost_supervisor_left_in_a_cgroup_can_be_cleared(bench, marker, cgroups):
