@@ -159,6 +159,17 @@ class TestGrowth:
         assert found.in_the_way == in_the_way
         assert bench.growth._in_the_way([], waiting) == 0
 
+    @pytest.mark.parametrize("leaving", [0, 1, 2])
+    def test_pods_that_leave_make_room_already(self, leaving: int) -> None:
+        bench = GrowthBench(0, 2)
+        pods = [
+            bench.add(PodState.BOUND, f"r{n}", "j", node="n0", needs="", is_leaving=n >= 4)
+            for n in range(4 + leaving)
+        ]
+        waiting = [bench.add(PodState.WAITING, "w", needs="", request=Resources(3_000, 0))]
+        found = bench.growth._progress(batch_job(parallelism=4), pods, waiting)
+        assert (found.running, found.in_the_way) == (4, 3 - leaving)
+
     @pytest.mark.parametrize(
         ("lacking", "request_", "pods"),
         [
