@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 from recorded_pod_world import RecordedPodWorld
 from test_malleable import CAPACITY, SECOND, used
 from test_malleable import job as malleable_job
 from test_moved_pods import made_by
-from test_pod_cluster import node, pod
+from test_pod_cluster import cluster, node, pod
 
 from argosy.kubernetes.objects import Pod
 from argosy.model.explanations import Why
@@ -101,3 +102,19 @@ def test_what_nobody_heeds_does_not_make_pods_different() -> None:
         for name in ("", "n0", "n1"):
             made.of(chosen(name))
         assert len(made) == different
+
+
+@pytest.mark.parametrize("why", list(Why))
+def test_a_claim_that_is_lost_unknown_to_its_scheduler_is_decided_on_anew(why: Why) -> None:
+    pods, world = cluster()
+    pods.set_node(node("n0"))
+    pods.set_pod(pod("p"))
+    pods.flush()
+    assert pods.claimed("one.p", "n0")
+    pods.pushed_off("one.p", why)
+    pods.follow_up()
+    is_untold = why in (Why.PREEMPTED, Why.MACHINE_GONE, Why.NO_ROOM)
+    assert world.cancelled == ([("one.p", None)] if is_untold else [])
+    assert list(world.waiting) == ["one.p~2" if is_untold else "one.p"]
+    assert (pods.pods["p"].state, pods.pods["p"].node) == (PodState.WAITING, "")
+    assert pods.claimed(pods.pods["p"].job, "n0")
