@@ -84,6 +84,7 @@ class RecordedPodWorld:
         self._forget(number)
 
     def _forget(self, number: int) -> None:
+        assert isinstance(number, int), "what has not begun is not gone either"
         job = self.tries.pop(number, "")
         if number not in self._moving:
             self.placed.pop(job, None)
