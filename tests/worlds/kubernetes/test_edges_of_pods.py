@@ -13,7 +13,7 @@ from test_malleable import job as malleable_job
 from test_moved_pods import made_by
 from test_pod_cluster import cluster, node, pod
 
-from argosy.kubernetes.objects import Pod
+from argosy.kubernetes.objects import Pod, Taint
 from argosy.model.explanations import Why
 from argosy.model.resources import Resources
 from argosy.worlds.kubernetes.malleable import GrowthSettings, JobScaler
@@ -92,16 +92,46 @@ def test_what_nobody_heeds_does_not_make_pods_different() -> None:
         plain = pod("p")
         return replace(plain, status=replace(plain.status, nominated_node_name=node))
 
-    def shapes(*, heeds: bool) -> Any:
-        made = PodShapes(Rulebook(lambda *_: None), KnownVolumes(), lambda _: True)
+    def shapes(rules: Rulebook, *, heeds: bool) -> Any:
+        made = PodShapes(rules, KnownVolumes(), lambda _: True)
         made.heeds_wishes = lambda _: heeds
         return made
 
-    for heeds, different in ((False, 1), (True, 3)):
-        made = shapes(heeds=heeds)
+    for heeds, different, with_soft_taints in ((False, 1, 1), (True, 3, 4)):
+        rules = Rulebook(lambda *_: None)
+        made = shapes(rules, heeds=heeds)
         for name in ("", "n0", "n1"):
             made.of(chosen(name))
         assert len(made) == different
+        soft = node("soft")
+        taint = Taint(key="slow", effect="PreferNoSchedule")
+        rules.set_node(replace(soft, spec=replace(soft.spec, taints=(taint,))))
+        made.of(chosen(""))
+        assert len(made) == with_soft_taints
+
+
+def test_pods_that_others_matter_to_are_not_plain() -> None:
+    rules = Rulebook(lambda *_: None)
+    shapes = PodShapes(rules, KnownVolumes(), lambda _: True)
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    assert shapes.of(pod("p", nodeSelector={"disk": "ssd"})).needs.is_plain
+    assert not shapes.of(pod("p", affinity=apart)).needs.is_plain
+
+
+def test_a_node_that_is_gone_takes_what_its_pods_counted_for_with_it() -> None:
+    rules = Rulebook(lambda *_: None)
+    shapes = PodShapes(rules, KnownVolumes(), lambda _: True)
+    for name in ("n0", "n1"):
+        rules.set_node(node(name, zone="z"))
+    rules.put("p", shapes.of(pod("p")).needs, "n0")
+    rules.remove_node("n0")
+    term = {"topologyKey": "zone", "labelSelector": {}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    lonely = shapes.of(pod("lonely", affinity=apart)).needs
+    assert rules.forbidding(lonely, "n1") is None
+    rules.put("q", shapes.of(pod("q")).needs, "n1")
+    assert rules.forbidding(lonely, "n1") is not None
 
 
 @pytest.mark.parametrize("why", list(Why))
