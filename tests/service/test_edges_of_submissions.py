@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 from live_bench import LiveBench, job
+from test_handler_steps import JobFacts
 
 from argosy.model.errors import ArgosyError
 from argosy.model.resources import Resources
+from argosy.service import submissions
 from argosy.service.submissions import _LONGEST_ALIKE, Submissions
 
 
@@ -119,3 +121,25 @@ def test_a_capacity_is_read_by_itself() -> None:
         with pytest.raises(ArgosyError) as caught:
             read(table)
         assert (caught.value.field or "").startswith("capacity")
+
+
+def test_what_there_is_to_know_of_machines_is_that_of_the_cluster_asked_for(
+    live: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    world = live.server.cluster.world
+    read = Submissions().read(world, job(id="a"), "")
+    monkeypatch.setattr(submissions, "is_checking", lambda engines: True)
+    monkeypatch.setattr(submissions, "check_engines", lambda scenario, engines, facts: None)
+
+    def facts_of(scenario: Any) -> Any:
+        asked.append(scenario.cell)
+        return JobFacts(jobs=[])
+
+    monkeypatch.setattr(submissions, "facts_of", facts_of)
+    cell = msgspec.structs.replace(world.cluster.cell)
+    other = SimpleNamespace(cluster=msgspec.structs.replace(world.cluster, cell=cell))
+    made = Submissions()
+    for each in (world, world, other, other, world):
+        made._check_engines(each, read)  # type: ignore[arg-type]
+    assert [found is cell for found in asked] == [False, True, False]
