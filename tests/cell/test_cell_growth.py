@@ -158,6 +158,7 @@ def test_machines_join_sets_and_groups_that_nobody_declared() -> None:
     assert cell.where_tags("web", "zone", 1).tolist() == [2]
     assert cell.where_tags("web", "rack", 0, 0).tolist() == [1]
     assert (old.groups, old.sets_in("rack")) == (("rack",), ("r0",))
+    assert cell.sets_in("machine") == (*old.sets_in("machine"), "late")
     with pytest.raises(ModelError, match="unknown node group 'zone'"):
         old.members("zone", "z0")
 

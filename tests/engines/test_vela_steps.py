@@ -307,6 +307,19 @@ def test_the_sampler_of_a_cancelled_task_goes_to_one_that_waits() -> None:
     assert sample.request.cpu == 700
 
 
+def test_the_decider_of_a_cancelled_task_goes_to_one_that_waits() -> None:
+    engine, cell = a_vela("a", deciders=1), federation(a=2)
+    first = job("j", 1).job
+    asked = due(engine, cell, submit(engine, cell, "j", 0), 0)
+    deciding = engine.handle(found(only(asked, Sample), [0]), cell, 0)
+    asked = due(engine, cell, submit(engine, cell, "next", 1), 0)
+    assert not of(engine.handle(found(only(asked, Sample), [1]), cell, 0), Think)
+    assert not of(engine.handle(JobCancelled(first, 0, tasks_of(0, 0)), cell, 0), Think)
+    effects = due(engine, cell, deciding, 0)
+    commit = only(due(engine, cell, effects, 0), Commit)
+    assert commit.transaction.claims.tasks.tolist() == tasks_of(1, 0).tolist()
+
+
 def test_after_the_time_out_the_answers_that_have_come_are_used() -> None:
     engine, cell = a_vela(timeout=50 * MS), federation(a=1, b=1)
     asked = due(engine, cell, submit(engine, cell, "j", 0), 0)

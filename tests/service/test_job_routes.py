@@ -32,6 +32,13 @@ def test_a_job_is_answered_with_its_place_its_version_and_its_document(live: Liv
     assert done["version"] > details["version"]
 
 
+def test_a_job_of_simulated_tasks_says_that_no_process_is_limited(
+    make_live: Callable[..., LiveBench],
+) -> None:
+    details = make_live(tasks="simulated").post("/v1/jobs", job("true")).document
+    assert details["isolation"].startswith("simulated: no process is started")
+
+
 def test_the_document_of_a_job_can_be_submitted_again(live: LiveBench) -> None:
     first = live.submit(job("true", environment={"A": "b"}, retries=2, timeout="90s", tags=["x"]))
     document = live.read(f"/v1/jobs/{first}")["document"]
