@@ -369,6 +369,20 @@ class TestPlugins:
         assert kept(odd="score") == ([0, 2], {"by Even": 2})
         assert kept(odd="filter") == ([0, 1, 2, 3], {})
 
+    def test_whom_a_filter_concerns_is_asked_for_each_task_anew(self) -> None:
+        cell = cell_of(*[4] * 4)
+        sampler = Sampler(a_cache(cell), cell, Random(1))
+        pipeline = SamplingPipeline(filters=("ResourcesFit", "Even"))
+
+        def kept(**demands: str) -> list[int]:
+            asked = Sample(Resources(1, 1), 4, 1, demands=demands)
+            found = sampler.sample(asked, pipeline, 0, most=0, is_cut_off=False)
+            return sorted(found.machines.tolist())
+
+        assert kept(odd="filter") == [0, 1, 2, 3]
+        assert kept() == [0, 2]
+        assert kept(odd="filter") == [0, 1, 2, 3]
+
     @BOTH_WAYS
     def test_a_score_that_does_not_concern_a_task_is_the_highest(self, strategy: str) -> None:
         cell = cell_of(4, 4)

@@ -83,6 +83,19 @@ def test_extra_workers_go_only_where_the_job_may_run() -> None:
     assert len(claims) == 6
 
 
+@pytest.mark.parametrize(("activities", "is_timed"), [(8, False), (9, True), (12, True)])
+def test_a_job_is_considered_again_if_some_extra_workers_found_no_machine(
+    activities: int, is_timed: bool
+) -> None:
+    # There is room for all, but the job may use one machine only: for two of its own and six more.
+    cell = cell_of(8, 8, 8, m1={"disk": "ssd"})
+    engine, picky = an_engine(cell, (activities, 2)), a_job("picky", (activities, 2))
+    group = structs.replace(picky.groups[0], requires={"disk": "ssd"})
+    effects = started(engine, cell, structs.replace(picky, groups=(group,)), 1)
+    assert bool([each for each in effects if isinstance(each, WakeMe)]) == is_timed
+    assert len(claimed(engine, cell, effects).transaction.claims) == 6
+
+
 def test_extra_workers_are_not_claimed_for_a_job_that_is_over_by_then() -> None:
     cell = cell_of(16)
     engine, job = an_engine(cell), a_job("j")

@@ -101,6 +101,20 @@ def test_what_all_jobs_of_an_application_ask_for_counts_once(application: str, c
     assert _extent(ledger) == 0
 
 
+def test_every_job_of_an_application_that_asks_for_too_much_is_refused() -> None:
+    ledger = PlacementState(4, {})
+    manager = ConstraintManager(ledger)
+    many = " or ".join(f"{{b{number}, 1, inf}}" for number in range(257))
+    texts = ("web -> {web, 0, 1} in machine", f"web -> {many} in machine")
+    group = TaskGroup(1, Resources(1), tags=("web", "appID:shop/web"))
+    for number in range(3):
+        asked = Job(f"pod-{number}", (group,), constraints=tuple(map(parse_constraint, texts)))
+        with pytest.raises(ModelError, match="257 alternatives"):
+            manager.submit(number, asked)
+        assert manager.is_idle
+        assert list(manager.everything()) == []
+
+
 def _extent(ledger: PlacementState) -> float:
     """What it costs to start two web containers in one rack."""
     kinds = [ContainerKind(0, frozenset({"web"}), np.array([1]), 2)]
