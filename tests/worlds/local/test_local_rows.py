@@ -346,6 +346,19 @@ class TestTurns:
                 (len(spoken),)
             ]
 
+    def test_versions_of_jobs_only_grow_whoever_serves_them(self, bench: LocalBench) -> None:
+        versions = []
+        bench.world.submit(sleeper("a", 4))
+        for number in range(1, 4):
+            bench.go(1)
+            bench.end(number)
+            bench.go(1)
+            versions += bench.store.rows("SELECT version FROM jobs")
+            bench.kill()
+            bench.start()
+        assert versions == sorted(set(versions))
+        assert len(versions) == 3
+
     def test_a_job_of_this_turn_can_be_cancelled_in_it(self, bench: LocalBench) -> None:
         bench.world.submit(sleeper("a", 2))
         assert bench.world.job_seq("nobody") is None
