@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from recorded_pod_world import RecordedPodWorld
+from small_pod_cluster import SmallCluster
+from small_pod_cluster import pod as small_pod
 from test_pod_cluster import node, on_node
 
 from argosy.kubernetes.objects import Node, Pod
 from argosy.model.explanations import Why
 from argosy.model.jobs import Execution, Job, TaskGroup
 from argosy.model.resources import Resources
-from argosy.worlds.kubernetes.commits import AgentCluster, pod_name, pod_of_job
+from argosy.worlds.kubernetes.commits import COMMIT, AgentCluster, pod_name, pod_of_job
 from argosy.worlds.kubernetes.tracked import BindOrder, CreateOrder, EvictOrder
 
 REQUEST = Resources(2_000, 2**20, {"pods": 1})
@@ -280,3 +283,13 @@ def test_a_pod_that_was_told_to_leave_is_not_told_twice() -> None:
     pods.orders.clear()
     pods.set_pod(on_node(pod, "n0"))
     assert list(pods.orders) == []
+
+
+def test_the_annotation_of_a_commit_means_nothing_where_nobody_commits(tmp_path: Path) -> None:
+    cluster = SmallCluster("omega", tmp_path / "state")
+    plain = small_pod("p")
+    metadata = msgspec.structs.replace(plain.metadata, annotations={COMMIT: "somebody-elses"})
+    marked = msgspec.structs.replace(plain, metadata=metadata)
+    assert cluster.schedule([marked]).keys() == {"p"}
+    assert cluster.evicted == []
+    cluster.store.close()
