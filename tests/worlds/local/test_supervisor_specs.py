@@ -1,5 +1,7 @@
 """Specifications that a supervisor takes and refuses, what it records, and where segments end."""
 
+import os
+import stat
 import subprocess
 from pathlib import Path
 
@@ -118,6 +120,16 @@ def test_a_command_that_did_not_start_took_no_time_and_wrote_nothing(tmp_path):
         assert end[key] == "0", key
     assert not (tmp_path / "started").exists()
     assert end["stdout_bytes"] == end["stdout_first"] == "0"
+
+
+def test_a_segment_to_which_nothing_could_be_written_is_removed(tmp_path):
+    try:
+        os.mknod(tmp_path / "stdout.0", stat.S_IFCHR | 0o600, os.makedev(1, 7))
+    except PermissionError:
+        pytest.skip("only root can make a device that is always full")
+    end = run(tmp_path, text(arg="/bin/echo"))
+    assert (end["stdout_bytes"], end["stdout_lost"], end["stdout_first"]) == ("1", "1", "1")
+    assert segment_starts(tmp_path, "stdout") == []
 
 
 def test_who_limits_memory_is_told(tmp_path):
