@@ -1,6 +1,7 @@
 """How commands end, or why they do not start."""
 
 import errno
+import fcntl
 import os
 import signal
 import time
@@ -10,13 +11,16 @@ import pytest
 from argosy.worlds.local import (
     EndCause,
     Enforcement,
+    Launcher,
     ProcessLimits,
     StartFailure,
     SupervisedTry,
     TryOutcome,
+    TrySpec,
     TryState,
     read_output,
 )
+from argosy.worlds.local.launcher import LaunchHelper
 from argosy.worlds.local.processes import stat_of
 
 SECOND = 1_000_000
@@ -284,3 +288,25 @@ def test_priority_and_processors_are_the_specified_ones(bench):
     each = bench.python(script, limits=limits)
     bench.ended(each)
     assert output_of(each) == b"7 1\n7\n"
+
+
+def test_a_try_that_is_launched_twice_runs_once_and_is_not_withdrawn(bench):
+    path = str(bench.root / "lock")
+    held = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    helper = LaunchHelper(lock=held)
+    launcher = Launcher(helper=helper)
+    spec = TrySpec(name="twice", command=("/bin/sleep", "600"), reports=bench.socket.path)
+    directory = str(bench.root / "twice")
+    bench.tries["twice"] = launcher.launch_new(directory, spec)
+    each = bench.running(bench.tries["twice"])
+    pid = each.identity().pid
+    launcher.launch_new(directory, spec)
+    # The lock is free when both supervisors have claimed the try or failed to.
+    helper.close()
+    os.close(held)
+    with open(path) as free:
+        fcntl.flock(free, fcntl.LOCK_EX)
+    bench.heard += bench.socket.pending()
+    assert [report.state for report in bench.heard] == [TryState.RUNNING]
+    assert each.identity().pid == pid
