@@ -106,6 +106,8 @@ def test_a_full_disk_is_a_pause_and_loses_nothing(
     document = job_document("true", environment={"PADDING": "x" * 100_000})
     answer = later(client, server, document, "a")
     await_pause(server, "the disk is full")
+    for path, status in (("/livez", 200), ("/healthz", 200), ("/readyz", 503)):
+        assert server.ask("GET", path).status == status
     refused = server.ask("POST", "/v1/jobs", job_document("true"))
     assert refused.status == 503
     assert b"the disk is full" in refused.data
