@@ -273,6 +273,16 @@ def test_a_limit_may_be_reached_and_not_exceeded(limits: SchedulerLimits, kind: 
     assert found(LimitsAreKept, queueing, placed()) == {}
 
 
+def test_one_beyond_its_limit_is_found_beside_one_that_queues() -> None:
+    spec = beside(world(cpu=1_000))
+    strict = structs.replace(spec.fleet[0], limits=SchedulerLimits(precedence=-1))
+    queueing = structs.replace(spec.fleet[0], name="q", engine="sparrow")
+    mixed = structs.replace(spec, fleet=(strict, queueing))
+    second = records.SubmittedRecord(0, 1, spec.jobs[1].job, "q")
+    first = records.PlacedRecord(0, "b", [0], [0], "q")
+    assert found(LimitsAreKept, mixed, second, first, placed()) == {"limits": "precedence"}
+
+
 def test_only_mesos_has_a_limit_for_each_kind_of_job() -> None:
     for engine, told in (("mesos", {}), ("omega", {"limits": "jobs"})):
         spec = beside(world(engine, cpu=1_000), kind="service")

@@ -122,8 +122,11 @@ def test_a_violated_soft_constraint_is_reported_with_its_extent() -> None:
     )
 
 
-def test_a_constraint_of_an_unknown_group_is_refused_on_submission() -> None:
-    trial = run("medea", [service("a", 1, "w -> {w, 0, 0} in hall"), service("b", 1)])
+@pytest.mark.parametrize("kinds", [("service",), ("batch",)])
+def test_a_constraint_of_an_unknown_group_is_refused_on_submission(kinds: tuple[str, ...]) -> None:
+    """Also for jobs that are not placed as applications."""
+    settings = {"routing": "kind", "long_running": kinds}
+    trial = run("medea", [service("a", 1, "w -> {w, 0, 0} in hall"), service("b", 1)], settings)
     (line,) = trial.of(AbandonedRecord)
     assert line.job == "a"
     assert "there is no node group 'hall'" in line.explanation.remedy
