@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from serial_attempts import cell_of, tasks_of
+from serial_attempts import cell_of, only, tasks_of
+from test_vela_steps import MS, a_vela, due, federation, found, of, refusal, submit
 
 from argosy.agents.api import Requirements
 from argosy.agents.registry import make_sorting
 from argosy.engines.vela import VelaSettings
 from argosy.engines.vela.decision import DecisionPipeline, sampled
 from argosy.engines.vela.work import RankedMachine, SamplingQueue, ScheduledTask, WorkerPool
-from argosy.model.events import SampleReturned
-from argosy.model.explanations import EXCLUDED_BY, Explanation
+from argosy.model.effects import Abandon, Commit, Explain, Sample
+from argosy.model.events import Committed, SampleReturned
+from argosy.model.explanations import EXCLUDED_BY, Explanation, Refusal, Why
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.random import Random
 from argosy.model.resources import Resources
@@ -207,3 +209,51 @@ class TestOwnPlugins:
             "GeoLocation": 100,
         }
         assert (told.looked_at, told.feasible, told.remedy) == (3, 3, "")
+
+
+class TestOutcomes:
+    def test_who_gives_up_after_a_conflict_tells_what_was_seen_and_what_refused_it(self) -> None:
+        engine, cell = a_vela("a", reschedules=0), federation(a=4)
+        asked = due(engine, cell, submit(engine, cell, "j", 0, 5 * MS), 5 * MS)
+        seen = found(only(asked, Sample), [1, 2], [9, 4], drawn=7, ruled_out={"cpu": 5})
+        commit = only(due(engine, cell, engine.handle(seen, cell, 6 * MS), 7 * MS), Commit)
+        assert commit.transaction.claims.machines.tolist() == [1]
+        assert commit.transaction.claims.alternatives.tolist() == [[2]]
+        refused = Committed(commit.token, refusal(Why.NO_ROOM, 2))
+        told = only(engine.handle(refused, cell, 9 * MS), Abandon).explanation
+        assert (told.looked_at, told.feasible, told.ruled_out) == (7, 2, {"cpu": 5})
+        assert told.refused == Refusal(Why.ATTEMPTS, lacking=1)
+        assert told.nearest_miss is None
+        figures = {name: value for name, value in engine.figures().items() if value}
+        assert figures == {
+            "attempts": 1,
+            "conflicts": 1,
+            "commits refused": 2,
+            "abandoned": 1,
+            "machines drawn": 7,
+            "machines eligible": 2,
+            "samples asked": 1,
+            "attempting s": 0.004,
+            "mean sampling ms": 1.0,
+            "mean commit ms": 2.0,
+        }
+
+    def test_a_task_without_a_machine_counts_once_and_waits_or_is_given_up(self) -> None:
+        engine, cell = a_vela("ab", reschedules=1, backoff=0), federation(a=1, b=1)
+        effects = submit(engine, cell, "j", 0, 3 * MS)
+        for attempt in (1, 2):
+            asked = due(engine, cell, effects, 4 * MS)
+            for sample in of(asked, Sample):
+                nothing = found(sample, [], drawn=1, ruled_out={"cpu": 1})
+                effects = engine.handle(nothing, cell, 8 * MS)
+            told = only(effects, Explain)
+            assert told.tasks.tolist() == tasks_of(0, 0).tolist()
+            assert told.explanation.ruled_out == {"cpu": 2}
+            assert told.explanation.remedy == "free room, or ask for less"
+            figures = engine.figures()
+            assert (figures["attempts"], figures["no machine found"]) == (attempt, attempt)
+            assert figures["attempting s"] == 0.005
+            assert figures["rescheduled"] == 1
+        gone = only(effects, Abandon)
+        assert gone.explanation.refused == Refusal(Why.ATTEMPTS, lacking=2)
+        assert (figures["abandoned"], figures["placed"]) == (1, 0)
