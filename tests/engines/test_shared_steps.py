@@ -15,6 +15,8 @@ from argosy.cell import Cell
 from argosy.engines.api import Context
 from argosy.engines.omega import Omega, OmegaSettings
 from argosy.engines.shared.failure_domains import over_domains
+from argosy.engines.shared.precedence_queue import PrecedenceQueue
+from argosy.engines.shared.serial import PendingJob
 from argosy.engines.yaq_d import YaqD
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.effects import AskQueues, Commit, Enqueue, Explain, Probe, Think, WakeMe
@@ -308,3 +310,40 @@ class TestQueues:
 def submit_tasks(engine: Any, cell: Cell, count: int, number: int) -> Any:
     made = job(f"j{number}", count).job
     return engine.handle(JobSubmitted(made, number, tasks_of(number, *range(count))), cell, 0)
+
+
+def test_a_queue_by_precedence_keeps_the_order_of_arrival_among_equals() -> None:
+    def work(number: int, precedence: int) -> PendingJob:
+        made = Job(f"j{number}", (TaskGroup(1, SMALL),), precedence=precedence)
+        return PendingJob(made, number, tasks_of(number, 0))
+
+    works = [work(number, precedence) for number, precedence in enumerate((0, 5, 0, -3, 5))]
+    queue = PrecedenceQueue(works[:3])
+    for each in works[3:]:
+        queue.append(each)
+    assert (len(queue), [each.number for each in queue]) == (5, [1, 4, 0, 2, 3])
+    assert [queue.popleft().number for _ in range(3)] == [1, 4, 0]
+    queue.append(work(5, 5))
+    assert [queue.popleft().number for _ in range(3)] == [5, 2, 3]
+    assert (len(queue), list(queue)) == (0, [])
+
+
+def test_spread_tells_each_group_what_it_lacks_and_a_gang_who_waits_for_whom() -> None:
+    for gang in (False, True):
+        engine, cell = by_name("spread"), cell_of(2, 3)
+        groups = (TaskGroup(2, SMALL), TaskGroup(2, Resources(2_000, GIB)))
+        thinking = only(submit(engine, cell, Job("a", groups, gang=gang), 0), Think)
+        assert thinking.duration == 1_000 + 4 * 100
+        claims, effects = end(engine, cell, thinking)
+        told = {}
+        for each in of(effects, Explain):
+            told[tuple(each.tasks.tolist())] = each.explanation.rule
+        if gang:
+            assert claims is None
+            assert sorted(task for tasks in told for task in tasks) == (
+                tasks_of(0, 0, 1, 2, 3).tolist()
+            )
+        else:
+            assert claims.tasks.tolist() == tasks_of(0, 0, 1, 2).tolist()
+            assert sorted(claims.machines.tolist()) == [0, 1, 1]
+            assert told == {tuple(tasks_of(0, 3).tolist()): "fewest tasks"}
