@@ -1,0 +1,141 @@
+"""What events of traces and pods of clusters say of jobs: who says it, how often it counts, and in
+which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from test_google import (
+    FINISH,
+    SCHEDULE,
+    SUBMIT,
+    collection,
+    instance,
+    job_event,
+    life,
+    task_event,
+    trace_2011,
+    trace_2019,
+)
+from test_pod_recordings import ANYWHERE, carried, near, node, only, pod, recorded
+from test_pod_recordings import life as pod_life
+
+from argosy.kubernetes.objects import PersistentVolume
+from argosy.workloads import google2011, google2019
+from argosy.workloads.google_jobs import Notes
+from argosy.workloads.pod_lives import snapshot
+from argosy.worlds.kubernetes.volumes import KnownVolumes
+
+
+def test_what_a_job_cannot_say_counts_once_and_only_if_something_is_said(tmp_path: Path) -> None:
+    said = {
+        "max_per_machine": 2,
+        "max_per_switch": "3",
+        "start_after_collection_ids": ["1"],
+        "parent_collection_id": "9",
+    }
+    unsaid = {
+        "max_per_machine": 0,
+        "max_per_switch": "",
+        "start_after_collection_ids": [],
+        "parent_collection_id": "0",
+    }
+    collections = [
+        collection(700, 1, 0, **said),
+        collection(760, 1, 6, **said),
+        collection(800, 2, 0, **unsaid),
+    ]
+    trace_2019(tmp_path, collections, [*life(1), *life(2, 800, 860)])
+    notes = Notes()
+    assert [made.id for made in google2019.jobs(tmp_path, notes=notes)] == ["1", "2"]
+    assert notes.not_expressible == {
+        "at most so many tasks on a machine": 1,
+        "at most so many tasks on a switch": 1,
+        "not before another job is over": 1,
+        "stopped with its parent": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("of_task", "of_job", "owner"),
+    [("bob", "", "bob"), ("", "ann", "ann"), ("bob", "ann", "bob"), ("", "", "")],
+)
+def test_the_first_event_of_2011_that_names_an_owner_decides(
+    tmp_path: Path, of_task: str, of_job: str, owner: str
+) -> None:
+    """At the same time, events of tasks come before those of their jobs."""
+    tasks = [
+        task_event(700 + at, 1, 0, event).replace(",kim,", f",{of_task},")
+        for at, event in enumerate((SUBMIT, SCHEDULE, FINISH))
+    ]
+    jobs = [
+        job_event(at, 1, event).replace(",kim,", f",{of_job},")
+        for at, event in ((700, SUBMIT), (900, FINISH))
+    ]
+    [made] = google2011.jobs(trace_2011(tmp_path, jobs, tasks))
+    assert (made.job.owner, made.truth[0].durations) == (owner, (1_000_000,))
+
+
+def test_the_owner_of_2019_is_that_of_the_collection(tmp_path: Path) -> None:
+    tasks = [instance(700 + at, 9, 0, event, user="bob") for at, event in enumerate((0, 3, 6))]
+    [made] = google2019.jobs(trace_2019(tmp_path, [collection(701, 9, 0, user="lee")], tasks))
+    assert made.job.owner == "lee"
+    # Without a priority of its own, a job has the lowest.
+    assert (made.job.precedence, made.kind) == (0, "batch")
+
+
+class TestPods:
+    def test_a_taint_without_a_value_is_its_effect(self) -> None:
+        taints = [
+            {"key": "plain", "effect": "NoSchedule"},
+            {"key": "told", "value": "v", "effect": "NoExecute"},
+        ]
+        found = recorded([node("n", taints=taints)], pod_life(pod(**ANYWHERE), 10))
+        assert found.machines[0].attributes == {
+            "taint/plain": "NoSchedule",
+            "taint/told": "v:NoExecute",
+        }
+
+    def test_pods_of_one_owner_with_other_rules_or_of_another_kind_are_other_jobs(self) -> None:
+        def made(name: str, value: str, **more: Any) -> Any:
+            rule = near("app", "zone", value)
+            return pod_life(pod(name, owner="Job/w", affinity=rule, **ANYWHERE, **more), 110)
+
+        service = {"restartPolicy": "Always"}
+        found = carried(made("a", "x"), made("b", "y"), made("c", "x"), made("d", "x", **service))
+        assert [(each.id, each.tasks, each.kind) for each in found.jobs] == [
+            ("one.w", 2, "batch"),
+            ("one.w.2", 1, "batch"),
+            ("one.w.3", 1, "service"),
+        ]
+        first, second, third = (each.job.constraints for each in found.jobs)
+        assert first == third != second
+
+    @pytest.mark.parametrize(
+        ("spec", "said"),
+        [
+            ({"resourceClaims": [{"name": "r"}]}, "resource claims"),
+            (
+                {"workloadRef": {"name": "w", "podGroup": "g"}},
+                "pod groups: their pods are placed one by one",
+            ),
+            ({"preemptionPolicy": "PreemptLowerPriority"}, None),
+        ],
+    )
+    def test_what_jobs_cannot_say_of_a_pod_is_told(
+        self, spec: dict[str, Any], said: str | None
+    ) -> None:
+        found = carried(pod_life(pod(**ANYWHERE, **spec), 110))
+        assert only(found).tasks == 1
+        assert found.left_out == (() if said is None else (f"not carried over: {said} (1 pod)",))
+
+    def test_a_snapshot_keeps_the_nodes_and_volumes_that_it_is_given(self) -> None:
+        volumes = KnownVolumes()
+        volumes.volumes = {"v": msgspec.convert({"metadata": {"name": "v"}}, PersistentVolume)}
+        nodes = [node("n1"), node("n0")]
+        taken = snapshot(iter(nodes), iter([pod()]), volumes)
+        assert (taken.nodes, taken.volumes, len(taken.lives)) == (tuple(nodes), volumes, 1)
+        assert taken.changed_nodes == 0
