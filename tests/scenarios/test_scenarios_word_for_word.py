@@ -13,8 +13,8 @@ import pytest
 
 from argosy.engines.api import Capabilities, NeededExtra, Settings
 from argosy.model.constraints import Constraint
-from argosy.model.constraints.text import parse_constraint
-from argosy.model.errors import ModelError, ScenarioError
+from argosy.model.constraints.text import format_constraint, parse_constraint
+from argosy.model.errors import CommandError, JobError, ModelError, ScenarioError
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.model.scenario import (
@@ -30,13 +30,19 @@ from argosy.model.scenario import (
     Takes,
 )
 from argosy.scenarios import missing_extras
+from argosy.scenarios.constraint_files import lint_file
 from argosy.scenarios.ignored_demands import ignored_demands
+from argosy.scenarios.job_checks import JobChecks
+from argosy.scenarios.job_files import parse_jobs, read_job_stream
 from argosy.scenarios.kubernetes_files import read_cluster
 from argosy.scenarios.scenario_tables import cluster_tables, fleet_table
 from argosy.scenarios.unmeetable_demands import unmeetable_demands
 from argosy.scenarios.yaml_files import parse_yaml
 from argosy.testing.builders import GIB, job, scenario
+from argosy.workloads.distributions import Constant
 from argosy.workloads.pod_workloads import carry_over
+from argosy.workloads.synthetic import JobKind, WeightedRequest
+from argosy.workloads.tables import Misfit
 
 
 class Both(Settings, frozen=True):
@@ -283,3 +289,122 @@ def test_a_recording_without_a_name_for_its_node_is_refused(tmp_path: Path) -> N
         read_cluster(path)
     assert caught.value.problem == "Node that cannot be read: no metadata.name"
     assert (caught.value.field, caught.value.file) == (None, str(path))
+
+
+class TestLint:
+    CELL = CellSpec(
+        machines=(Machine("m", Resources(8_000, GIB), joins={"rack": ("r0",)}),),
+        groups=(GroupSpec(name="rack", sets=("r0",)),),
+    )
+
+    def test_constraints_of_jobs_of_the_cell_and_of_every_scheduler_are_numbered(
+        self, tmp_path: Path
+    ) -> None:
+        text = """\
+name = "several"
+horizon = "1h"
+[[cell.machines]]
+name = "m"
+capacity = { cpu = 8000 }
+[cell]
+constraints = ["a -> {a, 0, 1} in machine", "a -> {a, 0, 2} in machine"]
+[[workload.jobs]]
+id = "one"
+request = { cpu = 500 }
+tags = ["a"]
+constraints = ["a -> {a, 0, 3} in machine", "appID:self -> {a, 0, 4} in machine"]
+[[fleet]]
+name = "s"
+engine = "medea"
+settings = { operator = ["a -> {a, 0, 5} in machine"] }
+[[fleet]]
+name = "t"
+engine = "medea"
+[[fleet]]
+name = "u"
+engine = "medea"
+settings = { operator = ["a -> {a, 0, 6} in machine", "a -> {a, 0, 7} in machine"] }
+"""
+        path = tmp_path / "several.toml"
+        path.write_text(text)
+        found = lint_file(path)
+        told = [(each.place, format_constraint(each.constraint)) for each in found.constraints]
+        assert told == [
+            ("job one, constraint 1", "a -> {a, 0, 3} in machine"),
+            ("job one, constraint 2", "appID:one -> {a, 0, 4} in machine"),
+            ("cell, constraint 1", "a -> {a, 0, 1} in machine"),
+            ("cell, constraint 2", "a -> {a, 0, 2} in machine"),
+            ("fleet s, constraint 1", "a -> {a, 0, 5} in machine"),
+            ("fleet u, constraint 1", "a -> {a, 0, 6} in machine"),
+            ("fleet u, constraint 2", "a -> {a, 0, 7} in machine"),
+        ]
+        assert (found.mistakes, found.errors) == ((), 0)
+
+    def test_a_list_in_yaml_needs_a_package(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def lacking(text: str) -> None:
+            raise ImportError("yaml")
+
+        monkeypatch.setattr(msgspec.yaml, "decode", lacking)
+        path = tmp_path / "l.yml"
+        path.write_text("- a")
+        with pytest.raises(CommandError) as caught:
+            lint_file(path)
+        assert str(caught.value) == (
+            f"{path}: YAML needs PyYAML; pip install 'argosy[yaml]', or use TOML"
+        )
+
+
+class TestJobFiles:
+    @pytest.mark.parametrize(
+        ("text", "form", "told"),
+        [
+            ("5", "yaml", "f:1: 5 is not a job; expected a table with its keys"),
+            ("all jobs", "yaml", "f:1: 'all jobs' is not a job; expected a table with its keys"),
+            ("jobs: 5", "yaml", "f:1: jobs: 5 is not a list; expected [[jobs]]"),
+            ("jobs = 5", "toml", "f:1: jobs: 5 is not a list; expected [[jobs]]"),
+            ("---\n---\n", "yaml", "f: no jobs; expected at least one"),
+            ("[]\n", "yaml", "f: no jobs; expected at least one"),
+        ],
+    )
+    def test_what_is_no_job_is_told_in_full(self, text: str, form: str, told: str) -> None:
+        with pytest.raises(JobError) as caught:
+            parse_jobs(text, "f", form)
+        assert str(caught.value) == told
+
+    @pytest.mark.parametrize(
+        ("data", "told"),
+        [
+            (b"#\na \xff", "-:2: not UTF-8 at byte 3 of the line; expected "),
+            (b"jobs = 5", "-:1: jobs: 5 is not a list; expected [[jobs]]"),
+        ],
+    )
+    def test_what_came_from_standard_input_is_called_a_dash(self, data: bytes, told: str) -> None:
+        with pytest.raises(JobError) as caught:
+            read_job_stream(data, "toml")
+        assert str(caught.value).startswith(told)
+
+
+def test_kinds_of_drawn_jobs_name_what_is_in_the_cell() -> None:
+    known = JobChecks(TestLint.CELL)
+    fine = JobKind(
+        requests=(WeightedRequest(request=Resources(1)),),
+        tasks=Constant(1),
+        constraints=(IN_RACK, IN_MACHINE),
+    )
+    known.kinds({"a": fine}, ("at",))
+    gpu = WeightedRequest(request=Resources(1, 0, {"gpu": 1}))
+    wrong: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
+        ({"requests": (*fine.requests, gpu)}, ("requests", 1, "request", "gpu")),
+        ({"requires": {"disk": "ssd"}}, ("requires", "disk")),
+        (
+            {"constraints": (IN_RACK, parse_constraint("a -> {a, 0, 0} in row"))},
+            ("constraints", 1),
+        ),
+    ]
+    for fields, path in wrong:
+        kinds = {"a": fine, "b": msgspec.structs.replace(fine, **fields)}
+        with pytest.raises(Misfit) as caught:
+            known.kinds(kinds, ("at",))
+        assert caught.value.path == ("at", "b", *path)
