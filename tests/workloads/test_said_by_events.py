@@ -22,10 +22,11 @@ from test_google import (
 )
 from test_pod_recordings import ANYWHERE, carried, near, node, only, pod, recorded
 from test_pod_recordings import life as pod_life
+from test_trace_parts import SCHEDULED, STOPPED, SUBMITTED, assembled, of_task
 
 from argosy.kubernetes.objects import PersistentVolume
 from argosy.workloads import google2011, google2019
-from argosy.workloads.google_jobs import Notes
+from argosy.workloads.google_jobs import Notes, What
 from argosy.workloads.pod_lives import snapshot
 from argosy.worlds.kubernetes.volumes import KnownVolumes
 
@@ -85,6 +86,25 @@ def test_the_owner_of_2019_is_that_of_the_collection(tmp_path: Path) -> None:
     assert made.job.owner == "lee"
     # Without a priority of its own, a job has the lowest.
     assert (made.job.precedence, made.kind) == (0, "batch")
+
+
+def test_only_the_end_of_a_run_ends_it() -> None:
+    other = What.OTHER
+    for events, durations, runs in (
+        # A task that is withdrawn after its run, or updated during it, ran as long as it did.
+        ([(6, SCHEDULED), (9, STOPPED), (20, STOPPED)], (3,), 1),
+        ([(6, SCHEDULED), (7, other), (9, STOPPED), (20, other)], (3,), 1),
+        ([(6, SCHEDULED), (7, SUBMITTED), (9, STOPPED), (20, SUBMITTED)], (3,), 1),
+        ([(6, SCHEDULED), (7, other)], (), 1),
+        ([(2, STOPPED), (3, other), (6, SCHEDULED), (8, STOPPED)], (2,), 1),
+        ([(1, SCHEDULED), (4, SCHEDULED), (9, STOPPED)], (5,), 2),
+    ):
+        [found], notes = assembled(*(of_task(time, what) for time, what in events))
+        assert found.truth[0].durations == durations, events
+        assert notes.reruns == runs - 1
+        assert notes.still_running == (not durations)
+    nothing, notes = assembled(of_task(2, STOPPED), of_task(3, other))
+    assert (nothing, notes.never_ran) == ([], 1)
 
 
 class TestPods:
