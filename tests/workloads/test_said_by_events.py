@@ -3,6 +3,7 @@ which words."""
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,11 @@ from test_pod_recordings import ANYWHERE, carried, near, node, only, pod, record
 from test_pod_recordings import life as pod_life
 from test_trace_parts import SCHEDULED, STOPPED, SUBMITTED, assembled, of_task
 
-from argosy.kubernetes.objects import PersistentVolume
+from argosy.kubernetes.objects import Node, PersistentVolume
+from argosy.model.errors import TraceError
 from argosy.workloads import google2011, google2019
-from argosy.workloads.google_jobs import Notes, What
+from argosy.workloads.google_jobs import APART, Notes, What
+from argosy.workloads.google_tables import lines
 from argosy.workloads.pod_lives import snapshot
 from argosy.worlds.kubernetes.volumes import KnownVolumes
 
@@ -80,12 +83,44 @@ def test_the_first_event_of_2011_that_names_an_owner_decides(
     assert (made.job.owner, made.truth[0].durations) == (owner, (1_000_000,))
 
 
+@pytest.mark.parametrize(
+    ("said", "is_apart"),
+    [(("", "", ""), False), (("0", "1", "1"), False), (("1", "", "0"), True)],
+)
+def test_a_job_of_2011_is_apart_if_that_was_asked_for_when_a_task_was_submitted(
+    tmp_path: Path, said: tuple[str, ...], is_apart: bool
+) -> None:
+    events = zip((SUBMIT, SCHEDULE, FINISH), said, strict=True)
+    tasks = [task_event(700, 1, 0, SUBMIT)]
+    tasks += [
+        task_event(701 + at, 1, 1, what, apart=flag) for at, (what, flag) in enumerate(events)
+    ]
+    [made] = google2011.jobs(trace_2011(tmp_path, [job_event(900, 1, FINISH)], tasks))
+    assert made.job.constraints == ((APART,) if is_apart else ())
+
+
 def test_the_owner_of_2019_is_that_of_the_collection(tmp_path: Path) -> None:
     tasks = [instance(700 + at, 9, 0, event, user="bob") for at, event in enumerate((0, 3, 6))]
     [made] = google2019.jobs(trace_2019(tmp_path, [collection(701, 9, 0, user="lee")], tasks))
     assert made.job.owner == "lee"
     # Without a priority of its own, a job has the lowest.
     assert (made.job.precedence, made.kind) == (0, "batch")
+
+
+@pytest.mark.parametrize("cut", [1, 8])
+def test_a_compressed_file_breaks_off_after_its_last_whole_line(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"a\n\nb\n" * 3, mtime=0)[:-cut])
+    read: list[tuple[int, str]] = []
+
+    def take() -> None:
+        for number, line in lines(path):
+            read.append((number, line))
+
+    with pytest.raises(TraceError, match="ends too early") as caught:
+        take()
+    assert read == [(1, "a"), (3, "b"), (4, "a"), (6, "b"), (7, "a"), (9, "b")]
+    assert (caught.value.line, caught.value.expected) == (10, "a whole gzip file")
 
 
 def test_only_the_end_of_a_run_ends_it() -> None:
@@ -151,6 +186,19 @@ class TestPods:
         found = carried(pod_life(pod(**ANYWHERE, **spec), 110))
         assert only(found).tasks == 1
         assert found.left_out == (() if said is None else (f"not carried over: {said} (1 pod)",))
+
+    def test_what_nodes_have_none_of_no_node_has(self) -> None:
+        """Though each of them says so."""
+        room = {"cpu": "4", "pods": "9", "gpu": "0"}
+        none = msgspec.convert(
+            {"metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": room}}, Node
+        )
+        asking = {"name": "c", "resources": {"requests": {"gpu": "1"}}}
+        found = recorded([none], pod_life(pod(containers=[asking]), 10), pod_life(pod("q"), 11))
+        assert [each.id for each in found.jobs] == ["one.q"]
+        assert found.left_out == (
+            "not carried over: pods that ask for gpu, which no node has (1 pod)",
+        )
 
     def test_a_snapshot_keeps_the_nodes_and_volumes_that_it_is_given(self) -> None:
         volumes = KnownVolumes()
