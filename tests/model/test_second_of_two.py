@@ -14,10 +14,18 @@ from argosy.model.constraints import (
     SpreadConstraint,
     TagConstraint,
 )
-from argosy.model.constraints.lint import lint
+from argosy.model.constraints.lint import Surroundings, lint
 from argosy.model.constraints.tables import read_constraint, write_constraint
 from argosy.model.constraints.text import parse_constraint
-from argosy.model.errors import ArgosyError, MissingExtra, ModelError, UnitError, did_you_mean
+from argosy.model.constraints.yarn import from_yarn
+from argosy.model.errors import (
+    ArgosyError,
+    MissingExtra,
+    ModelError,
+    UnitError,
+    Untranslatable,
+    did_you_mean,
+)
 from argosy.model.job_census import JobCensus
 from argosy.model.jobs import MOST_TASKS, Execution, Job, TaskGroup
 from argosy.model.packed_jobs import PackedJobs, census_of, packed
@@ -271,6 +279,62 @@ def test_all_tags_of_a_constraint_are_in_its_table() -> None:
         table = write_constraint(constraint)
         assert table["subject"] == subject
         assert read_constraint(table) == constraint
+
+
+KNOWN = Surroundings(groups={"rack": 2}, containers=[(frozenset("a"), 2), (frozenset("b"), 1)])
+
+
+@pytest.mark.parametrize(
+    ("second", "found"),
+    [
+        ("a -> {b, 0, 2} in rack", []),
+        (
+            "a -> {b, 0, 2} in rak",
+            [("error", "there is no node group 'rak'; did you mean 'rack'?")],
+        ),
+        (
+            "a -> {b, 0, 2} and {b, 3, inf} in rack",
+            [("error", "the expression can never hold")],
+        ),
+        ("a -> spread {2, inf} over rack", []),
+        (
+            "a -> spread {3, inf} over rack",
+            [
+                ("error", "spread over 3 sets, but rack has 2"),
+                ("warning", "spread over 3 sets, but there are 2 such containers"),
+            ],
+        ),
+        ("b -> {a, 0, 1} in rack", []),
+        (
+            "z -> {b, 0, 2} in rack",
+            [("warning", "no container carries z"), ("warning", "nobody carries the tag 'z'")],
+        ),
+        ("a -> {b & y, 0, 2} in rack", [("warning", "nobody carries the tag 'y'")]),
+    ],
+)
+def test_every_part_of_a_rule_is_looked_at(second: str, found: list[tuple[str, str]]) -> None:
+    told = lint([parse_constraint(f"a -> {{b, 0, 1}} in rack and {second}")], KNOWN)
+    assert [(each.severity, each.problem) for each in told] == found
+    assert {each.constraint for each in told} <= {0}
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("zk=3,INN,NODE,zk:hb=5,IN,RACK,zk:sp=7,IN,NODE,hb", 6),
+        ("zk=3,NOTIN,NODE,zk:hb=5,INN,RACK,zk:sp=7,IN,NODE,hb", 25),
+        ("zk=3,NOTIN,NODE,zk:hb=5,IN,RACK,zk:sp=7,INN,NODE,hb", 41),
+        ("zk=3,AND(INN,NODE,a:IN,NODE,b:IN,NODE,c)", 10),
+        ("zk=3,AND(IN,NODE,a:INN,NODE,b:IN,NODE,c)", 20),
+        ("zk=3,AND(IN,NODE,a:IN,NODE,b:INN,NODE,c)", 30),
+        ("hb=1,IN,NODE,a:zk=3,OR(IN,NODE,a:AND(IN,NODE,b:INN,NODE,c:IN,NODE,d):IN,NODE,e)", 48),
+    ],
+)
+def test_a_mistake_in_a_specification_for_yarn_has_its_column(text: str, column: int) -> None:
+    with pytest.raises(Untranslatable) as caught:
+        from_yarn(text)
+    assert caught.value.problem == f"unknown kind 'INN' at column {column} of {text!r}"
+    assert text[column - 1 :].startswith("INN")
 
 
 class TestPacking:
