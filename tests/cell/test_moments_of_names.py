@@ -8,13 +8,17 @@ import pytest
 
 from argosy.cell.bitmaps import to_bitmap
 from argosy.cell.cell import Cell
+from argosy.cell.draft import shapes_alike
 from argosy.cell.names import Names
+from argosy.cell.search import Rule
 from argosy.model.errors import ModelError
 from argosy.model.machines import Machine
+from argosy.model.random import Random
 from argosy.model.resources import Resources
 from argosy.model.transactions import (
     OPERATOR,
     AddMachine,
+    Claims,
     MachineChange,
     RelabelMachine,
     RemoveMachine,
@@ -161,3 +165,116 @@ def test_names_are_copied_before_the_first_change_after_they_were_shared() -> No
     assert seen.dimensions == ("cpu", "memory")
     assert names.amounts(asked) == ((1, 2, 4, 0), [(0, 3)])
     assert [names.resource(number) for number in range(3)] == ["gpu", "disk", "tape"]
+
+
+def claims(*rows: tuple[int, int, int]) -> Claims:
+    """Rows of (task, machine, shape)."""
+    tasks, machines, shapes = (list(column) for column in zip(*rows, strict=True))
+    return Claims(
+        np.array(tasks, np.int64),
+        np.array(machines, np.int32),
+        np.array(shapes, np.int32),
+        np.zeros(len(tasks), np.uint32),
+    )
+
+
+class TestClaims:
+    def test_tagged_containers_are_told_with_who_placed_them(self) -> None:
+        cell = cell_of("a", "b", "c")
+        web, bare = cell.shape(Resources(1, 1), ("web",)), cell.shape(Resources(1, 1))
+        db = cell.shape(Resources(1, 1), ("db", "web"))
+        cell.commit(Transaction("anna", claims((1, 0, web), (2, 1, bare), (3, 2, web))))
+        cell.commit(Transaction("bert", claims((4, 0, db), (5, 1, web))))
+        for who, mine in (("anna", [1]), ("bert", [4, 5]), ("nobody", [])):
+            found = cell.tagged_on(np.array([0, 1], np.int32), who)
+            tasks, machines, shapes, is_own = (column.tolist() for column in found)
+            rows = sorted(zip(tasks, machines, shapes, is_own, strict=True))
+            assert rows == [
+                (1, 0, web, 1 in mine),
+                (4, 0, db, 4 in mine),
+                (5, 1, web, 5 in mine),
+            ]
+        # In the order in which the cell first heard of them.
+        assert [cell.shape_tags(shape) for shape in (web, bare, db)] == [
+            ("web",), (), ("web", "db"),
+        ]  # fmt: skip
+
+    def test_a_claim_is_assumed_until_it_is_settled(self) -> None:
+        cell = cell_of("a")
+        shape = cell.shape(Resources(1, 1))
+        cell.commit(Transaction("s", claims((1, 0, shape), (2, 0, shape)), assume=True))
+        cell.commit(Transaction("s", claims((3, 0, shape))))
+        assert [cell.is_assumed(task) for task in (1, 2, 3, 4)] == [True, True, False, False]
+        cell.confirm(np.array([1], np.int64))
+        cell.forget(np.array([2], np.int64))
+        assert not any(cell.is_assumed(task) for task in (1, 2, 3, 4))
+        assert cell.tasks_on(0).tolist() == [1, 3]
+
+    @pytest.mark.parametrize(("precedence", "fits"), [(32_767, True), (32_768, False)])
+    def test_a_shape_has_a_precedence_within_bounds(self, precedence: int, fits: bool) -> None:
+        cell = cell_of("a")
+        for each in (precedence, -precedence - 1):
+            for extras in ({}, {"gpu": 1}):
+                request = Resources(1, 1, extras)
+                if fits:
+                    assert cell.shape(request, precedence=each) >= 0
+                    continue
+                with pytest.raises(ModelError, match="precedence must be from -32768 to 32767"):
+                    cell.shape(request, precedence=each)
+
+    def test_shapes_that_are_shared_cannot_be_written_to(self) -> None:
+        shared = shapes_alike(3, 2)
+        assert (shared.tolist(), shared.flags.writeable) == ([3, 3], False)
+        assert shapes_alike(3, 2) is shared
+
+    def test_what_each_scheduler_uses_is_told_by_resource(self) -> None:
+        cell = cell_of("a", "b")
+        shape = cell.shape(Resources(2, 1))
+        cell.set_limits("idle", None, 3)
+        cell.commit(Transaction("s", claims((1, 0, shape), (2, 1, shape))))
+        change(cell, ResizeMachine(1, Resources(4, 4, {"gpu": 1})))
+        assert {
+            name: (used.resources, used.tasks, used.jobs) for name, used in cell.usage().items()
+        } == {
+            OPERATOR: ({"cpu": 0, "memory": 0, "gpu": 0}, 0, 0),
+            "idle": ({"cpu": 0, "memory": 0, "gpu": 0}, 0, 0),
+            "s": ({"cpu": 4, "memory": 2, "gpu": 0}, 2, 1),
+        }
+        assert cell.used_total() == {"cpu": 4, "memory": 2, "gpu": 0}
+        assert (cell.scheduler_of(1), cell.scheduler_of(9)) == ("s", None)
+
+    def test_the_operator_is_a_scheduler_too(self) -> None:
+        cell = cell_of("a")
+        cell.commit(Transaction(OPERATOR, claims((1, 0, cell.shape(Resources(1, 1))))))
+        assert (cell.scheduler_of(1), cell.scheduler_of(2)) == (OPERATOR, None)
+        assert (cell.machine_of(1), cell.machine_of(2)) == (0, None)
+
+    def test_the_first_machine_may_be_the_runner_up(self) -> None:
+        cell = Cell(("cpu", "memory"))
+        sizes = (5, 4, 9)
+        change(cell, *(AddMachine(Machine(f"m{at}", Resources(at, 1))) for at in sizes))
+        shape = cell.shape(Resources(4, 1))
+        for count in (1, 4):
+            found = cell.find(shape, count, Rule.BEST, Random(1))
+            assert (found.machines.tolist()[0], found.second) == (1, 0)
+            assert found.second_score is not None
+            assert found.explanation().second == 0
+        alone = cell.find(cell.shape(Resources(6, 1)), 1, Rule.BEST, Random(1))
+        assert (alone.machines.tolist(), alone.second, alone.second_score) == ([2], None, None)
+
+    def test_answers_without_refusals_share_rows_that_nobody_can_write_to(self) -> None:
+        cell = cell_of("a")
+        shape = cell.shape(Resources(1, 1))
+        outcomes = [
+            cell.commit(Transaction("s", claims((task, 0, shape), (task + 1, 0, shape))))
+            for task in (1, 3)
+        ]
+        for outcome in outcomes:
+            rows = (outcome.accepted, outcome.whys, outcome.details, outcome.amounts)
+            assert [column.tolist() for column in rows] == [
+                [True, True], [0, 0], [-1, -1], [0, 0],
+            ]  # fmt: skip
+            shared = (*rows, outcome.evicted, outcome.evicted_from)
+            assert not any(column.flags.writeable for column in shared)
+            assert outcome.machines.tolist() == [0, 0]
+        assert outcomes[0].details is outcomes[1].details
