@@ -126,6 +126,37 @@ class TestChanges:
         empty = Cell(("cpu", "memory"))
         assert self.refusal(empty, RemoveMachine(0)).expected == "none yet: the cell is empty"
 
+    def test_a_resource_that_several_changes_bring_comes_once(self) -> None:
+        cell = cell_of("a")
+        cell.commit(Transaction("s", wants=Wants(2.0, (1, 2), 9)))
+        brought = [{"gpu": 1}, {"gpu": 2, "net": 3}, {"net": 4, "tape": 0}]
+        change(
+            cell,
+            *(
+                AddMachine(Machine(f"m{at}", Resources(1, 1, extras)))
+                for at, extras in enumerate(brought)
+            ),
+            ResizeMachine(0, Resources(4, 4, {"net": 5})),
+        )
+        assert cell.dimensions == ("cpu", "memory", "gpu", "net")
+        assert cell.capacity().tolist() == [[4, 4, 0, 5], [1, 1, 1, 0], [1, 1, 2, 3], [1, 1, 0, 4]]
+        assert cell.wants() == {"s": Wants(2.0, (1, 2, 0, 0), 9)}
+        # Who does not know the latest yet wants none of it.
+        cell.commit(Transaction("t", wants=Wants(1.0, (3, 4, 5), 7)))
+        assert cell.wants()["t"] == Wants(1.0, (3, 4, 5, 0), 7)
+
+    def test_capacities_of_a_new_resource_have_a_bound_together_too(self) -> None:
+        cell = cell_of("a")
+        many = [
+            AddMachine(Machine(f"g{at}", Resources(1, 1, {"gpu": 2**53}))) for at in range(2**9)
+        ]
+        one = AddMachine(Machine("one", Resources(1, 1, {"gpu": 1})))
+        error = self.refusal(cell, *many, one)
+        assert "add up to more than 2^62" in error.problem
+        change(cell, *many)
+        assert cell.capacity_total()["gpu"] == 2**62
+        assert "add up to more than 2^62" in self.refusal(cell, one).problem
+
     def test_new_sets_are_numbered_once_whoever_names_them(self) -> None:
         cell = cell_of("a")
         joins = ({"rack": ("r1", "r0"), "zone": ("z",)}, {"zone": ("z", "y"), "rack": ("r1",)})
