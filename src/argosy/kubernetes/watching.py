@@ -361,6 +361,8 @@ class ObjectWatch(Generic[AnyObject]):
             raise strange(call, error) from None
         metadata = known.object.metadata
         key = (metadata.namespace, metadata.name)
+        if self._met is not None:
+            self._met.add(key)
         if known.type == "DELETED":
             self.unreadable.pop(key, None)
         else:
@@ -378,6 +380,8 @@ class ObjectWatch(Generic[AnyObject]):
     def _end_reading_all(self) -> None:
         assert self._met is not None
         gone = [key for key in self._objects if key not in self._met]
+        for key in self.unreadable.keys() - self._met:
+            del self.unreadable[key]
         self._met = None
         for key in gone:
             self._remove(key)
