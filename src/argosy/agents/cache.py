@@ -90,10 +90,10 @@ class NodesCache:
         `is_cut_off`, no news reach the cache."""
         if self._refresh or is_cut_off:
             free, takes = self._kept(now, is_cut_off=is_cut_off)
-            # Machines that joined since are not known yet.
+            # Machines that joined since are not known yet, nor is what came of new resources.
             known = machines < len(takes)
-            rows = np.full((len(machines), free.shape[1]), -1, np.int64)
-            rows[known] = free[machines[known]]
+            rows = np.zeros((len(machines), len(self._view.dimensions)), np.int64)
+            rows[known, : free.shape[1]] = free[machines[known]]
             is_open = np.zeros(len(machines), np.bool_)
             is_open[known] = takes[machines[known]]
         else:
@@ -168,7 +168,7 @@ class NodesCache:
             return
         for row, machine in enumerate(machines.tolist()):
             for reservation in self._reserved.get(machine, ()):
-                rows[row] -= reservation.amounts
+                _take(rows[row], reservation)
         # Room that is promised twice must not look like a debt to a filter of a third.
         np.maximum(rows, 0, out=rows)
 
@@ -179,7 +179,7 @@ class NodesCache:
         rows = self._view.free(machines)
         for reservation in self._reserved.get(machine, ()):
             if reservation is not own and (before is None or reservation.number < before):
-                rows[0] -= reservation.amounts
+                _take(rows[0], reservation)
         return self.nodes(machines, rows)
 
     def nodes(self, machines: MachineArray, free: NDArray[np.int64]) -> Nodes:
@@ -216,3 +216,8 @@ class NodesCache:
         if self._free is not None and reservation.machine < len(self._free):
             width = min(self._free.shape[1], len(reservation.amounts))
             self._free[reservation.machine, :width] -= reservation.amounts[:width]
+
+
+def _take(row: NDArray[np.int64], reservation: Reservation) -> None:
+    """What was reserved before a resource came has none of it."""
+    row[: len(reservation.amounts)] -= reservation.amounts

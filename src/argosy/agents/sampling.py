@@ -62,13 +62,17 @@ def merged(parts: Sequence[DrawnSample]) -> DrawnSample:
     """What the shards of an agent have drawn, together."""
     if len(parts) == 1:
         return parts[0]
+    # A resource may have come while they drew.
+    width = max(part.free.shape[1] for part in parts)
     ruled_out: dict[str, int] = {}
     for part in parts:
         for reason, count in part.ruled_out.items():
             _count(ruled_out, reason, count)
     return DrawnSample(
         np.concatenate([part.machines for part in parts]),
-        np.concatenate([part.free for part in parts]),
+        np.concatenate(
+            [np.pad(part.free, ((0, 0), (0, width - part.free.shape[1]))) for part in parts]
+        ),
         np.concatenate([part.versions for part in parts]),
         np.concatenate([part.scores for part in parts]),
         sum(part.drawn for part in parts),
