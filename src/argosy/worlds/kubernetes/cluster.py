@@ -93,6 +93,7 @@ class PodCluster(BudgetedPods):
             return
         if before.status.allocatable != node.status.allocatable:
             world.fit_machine(node.name, machine.capacity)
+            self._unclamp(node.name)
         if before.metadata.labels != node.metadata.labels:
             world.relabel_machine(machine)
         if rules_of_node(before) != rules_of_node(node):
