@@ -393,7 +393,8 @@ class TestStops:
         runner._tries.update(known)  # type: ignore[arg-type]
         for number in (1, 2, 3):
             runner.stop(number)
-        assert (known[1].told, known[2].told) == (["stop"], ["stop"])
+        # What a lost one has left behind is stopped as well.
+        assert (known[1].told, known[2].told) == (["stop"], ["stop", "clear"])
         assert ends == []
         runner.hear()
         assert ends == [(2, None), (3, None)]

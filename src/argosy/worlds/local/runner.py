@@ -177,6 +177,8 @@ class ProcessRunner:
         if status.state.is_over:
             # Its report may have been for an earlier server.
             del self._tries[number]
+            if status.state is TryState.LOST:
+                _clear(known)
             self._stillborn.append((number, _result(status)))
 
     def adopt(self, number: int) -> TryResult | bool:
