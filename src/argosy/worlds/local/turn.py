@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -157,6 +158,10 @@ class LiveTry(msgspec.Struct):
     #: Its process has ended; the service starts again with the next try.
     is_dead: bool = False
 
+    def wait_like(self, before: LiveTry) -> None:
+        """A service that waits to start again goes on waiting under another host."""
+        self.deaths, self.is_dead = before.deaths, before.is_dead
+
 
 class TryResult(msgspec.Struct, frozen=True):
     """How a process ended. `status` is its exit code, or minus the signal that killed it."""
@@ -177,9 +182,10 @@ class PlannedLaunch(msgspec.Struct, frozen=True):
 
 
 class Unsaved:
-    """What the turn has done, besides what follows from the journal."""
+    """What the turn has done, besides what follows from the journal. Keys that came without a job wait
+    for a turn with something to write."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Sequence[tuple[str, bytes, str]] = ()) -> None:
         self.lines = b""
         self.header = b""
         self.cluster: LocalCluster | None = None
@@ -192,7 +198,7 @@ class Unsaved:
         self.stops: list[int] = []
         self.gone: list[int] = []
         #: Idempotency keys: the key, the digest of what was asked, and the job's id.
-        self.keys: list[tuple[str, bytes, str]] = []
+        self.keys = list(keys)
 
     @property
     def is_empty(self) -> bool:

@@ -400,8 +400,10 @@ class LocalWorld:
 
         def begin(cluster: LocalCluster) -> None:
             self.cluster, self.tries, self._by_task = cluster, {}, {}
-            self._unsaved = Unsaved()
+            self._unsaved = Unsaved(self._unsaved.keys)
             self._begin_life(machines, lambda number: number in tries)
+            for number, live in self.tries.items():
+                live.wait_like(tries[number])
 
         try:
             begin(replace(before, fleet=fleet))
