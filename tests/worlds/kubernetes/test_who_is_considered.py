@@ -180,3 +180,24 @@ def test_a_pod_that_others_avoid_by_now_is_submitted_with_that() -> None:
     assert list(world.waiting) == ["one.other", "one.web~2"]
     away = "away from pods that avoid app=web in one by host"
     assert world.waiting["one.web~2"].groups[0].requires == {**before, away: "true"}
+
+
+@pytest.mark.parametrize(
+    ("why", "waiting"), [(Why.PREEMPTED, "one.p~2"), (Why.MOVED, "one.p"), (Why.STALE, "one.p")]
+)
+def test_a_pod_that_is_pushed_off_before_it_is_bound_has_no_try_any_more(
+    why: Why, waiting: str
+) -> None:
+    pods, world = cluster()
+    pods.set_node(node("n0"))
+    pods.set_pod(pod("p", 9))
+    pods.flush()
+    assert pods.claimed("one.p", "n0")
+    assert pods.launch(7, "one.p")
+    assert (pods.pods["p"].state, pods.has_try(7)) == (PodState.HELD, True)
+    pods.pushed_off("one.p", why)
+    assert (pods.pods["p"].state, pods.has_try(7)) == (PodState.WAITING, False)
+    assert (pods.pods["p"].node, pods.rulebook.pods_on("n0")) == ("", [])
+    pods.follow_up()
+    # Schedulers are not told of every loss: then the pod is another job.
+    assert list(world.waiting) == [waiting]
