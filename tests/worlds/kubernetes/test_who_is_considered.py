@@ -201,3 +201,19 @@ def test_a_pod_that_is_pushed_off_before_it_is_bound_has_no_try_any_more(
     pods.follow_up()
     # Schedulers are not told of every loss: then the pod is another job.
     assert list(world.waiting) == [waiting]
+
+
+def test_a_binding_that_failed_after_all_says_nothing_of_a_pod_on_its_node() -> None:
+    pods, world = cluster()
+    pods.set_node(node("n0"))
+    pods.set_pod(pod("p", 3))
+    pods.flush()
+    assert world.place("one.p", "n0")
+    pods.set_pod(on_node(pod("p", 3), "n0"))
+    pods.pushed_off("one.p", Why.PREEMPTED)
+    pods.follow_up()
+    for uid in ("p", "unknown"):
+        pods.bind_failed(uid)
+        assert (pods.pods["p"].state, pods.pods["p"].node) == (PodState.LEAVING, "n0")
+        assert (pods.rulebook.pods_on("n0"), pods.free_on("n0")["cpu"]) == (["p"], 1_000)
+        assert world.waiting == {}
