@@ -402,8 +402,8 @@ class LocalWorld:
             self.cluster, self.tries, self._by_task = cluster, {}, {}
             self._unsaved = Unsaved(self._unsaved.keys)
             self._begin_life(machines, lambda number: number in tries)
-            for number, live in self.tries.items():
-                live.wait_like(tries[number])
+            for number in self.tries.keys() & tries.keys():
+                self.tries[number].wait_like(tries[number])
 
         try:
             begin(replace(before, fleet=fleet))
