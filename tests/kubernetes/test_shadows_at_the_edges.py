@@ -139,3 +139,18 @@ def test_a_request_to_grow_a_job_ends_with_the_right_to_it() -> None:
     bench.client.patch = patch
     asyncio.run(asyncio.wait_for(bench.growth._set(batch_job(), 5), 10))
     assert (len(asked), bench.log) == (1, [])
+
+
+def test_nobody_missed_a_pod_that_nobody_could_have_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, pod("before", "m"))
+    shadow = engine(record=PlacementRecord(100.0))
+    shadow.show = lambda pod, is_fixed: None
+    shadow.end = lambda pod: None
+    bench.session.engines.append(shadow)
+    bench.tell(None, pod("gated", schedulingGates=[{"name": "later"}]), at=1)
+    bench.tell(pod("gated"), None, at=2)
+    bench.tell(pod("before", "m"), None, at=3)
+    assert [row.missed for row in bench.session.report().schedulers] == [0, 0]
+    bench.tell(None, pod("p"), at=4)
+    bench.tell(pod("p"), None, at=5)
+    assert [row.missed for row in bench.session.report().schedulers] == [1, 1]
