@@ -88,7 +88,8 @@ class Metrics:
         for change in self._events.changes_after(self._position):
             if not isinstance(change, TaskNote):
                 continue
-            if change.state in _RESULTS and not self._was_queued(change):
+            was_queued = self._was_queued(change)
+            if change.state in _RESULTS and not was_queued:
                 self._attempts[_RESULTS[change.state]] += 1
             if change.state in OVER:
                 self._ends[change.state] += 1
