@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -190,3 +191,11 @@ def test_directories_are_removed_with_all_that_is_in_them(tmp_path: Path) -> Non
     gone: Any = str(tmp_path / "none")
     remove([gone, str(tmp_path / "a")])
     assert [each.name for each in tmp_path.iterdir()] == ["kept"]
+
+
+def test_of_a_database_that_has_forgotten_nothing_nothing_is_missing() -> None:
+    known: dict[str, str] = {}
+    store: Any = SimpleNamespace(meta=known.get)
+    assert (forgotten_turn(store), forgotten_life(store)) == (0, 0)
+    known.update(forgotten_turn="7", forgotten_life="2")
+    assert (forgotten_turn(store), forgotten_life(store)) == (7, 2)
