@@ -72,6 +72,7 @@ def test_a_fault_is_told_once_and_to_all_who_wait_and_listen(live: TimedLive) ->
             for reason in ("broken", "again"):
                 live.cluster._drop(EngineFault(reason))
             # What comes while it fails is nobody's.
+            live.world.ended = lambda *given: told.append(given)  # type: ignore[attr-defined]
             live.cluster.ended(7, None)
             assert live.cluster.tell(lambda world: "taken") is None
 

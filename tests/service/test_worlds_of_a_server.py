@@ -135,3 +135,17 @@ def test_the_socket_of_an_earlier_server_is_replaced_by_one_of_the_owner_alone(
             assert listening.getsockname().endswith("argosy.sock")
             assert (tmp_path / "argosy.sock").stat().st_mode & 0o777 == 0o600
             assert not listening.getblocking()
+
+
+def test_jobs_that_could_not_be_forgotten_are_tried_again_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench, trouble = Forgetting(monkeypatch, [OldJob(9, "z")]), StoreError("full")
+
+    def fail(jobs: object) -> None:
+        raise trouble
+
+    bench.parts.retention.forget = fail
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(Server._forget(bench.parts))
+    assert bench.did == [("removed", ["z"]), f"cannot forget jobs: {trouble}", FORGET_EVERY]
