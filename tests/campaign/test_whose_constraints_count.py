@@ -97,3 +97,7 @@ def test_what_was_broken_before_may_stay_so_but_not_become_worse() -> None:
     # A task that is moved says nothing of who broke what.
     moved = (placed(1, "w", 0), placed(1, "d", 1), NEXT, placed(3, "d", 0))
     assert complaints(spec(), *moved, NEXT, placed(4, "c", 0)) == []
+    # Nor is anything judged that is placed together with one that is moved.
+    several = (placed(1, "w", 0), placed(1, "d", 1), NEXT)
+    assert complaints(spec(), *several, placed(3, "d", 2), placed(3, "d", 0, 1)) == []
+    assert len(complaints(spec(), *several, placed(3, "d", 0, 1))) == 1

@@ -133,6 +133,18 @@ class TestDirectories:
             "file": str(kept / directory.JOURNAL),
         }
 
+    @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+    def test_columns_that_are_cut_off_after_the_run_was_opened_are_named(
+        self, kept: Path, share: float
+    ) -> None:
+        run = open_run(kept)
+        for name, action in ((directory.TASKS, run.kept_tasks), (directory.JOBS, run.kept_jobs)):
+            data = (kept / name).read_bytes()
+            (kept / name).write_bytes(data[: int(share * len(data))])
+            told = refusal(action)
+            assert told.pop("problem")
+            assert told == {"file": str(kept / name), "hint": AGAIN}
+
     def test_a_mark_that_cannot_be_read_is_named(self, tmp_path: Path) -> None:
         mark = tmp_path / directory.RUNNING
         mark.mkdir()

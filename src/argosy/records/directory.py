@@ -15,6 +15,7 @@ import fcntl
 import hashlib
 import re
 import shutil
+import zipfile
 from pathlib import Path
 from typing import IO, Final, TypeVar
 
@@ -232,9 +233,9 @@ class RunDirectory(RunRecord):
 
     def _columns(self, file: str, names: tuple[str, ...]) -> Columns:
         try:
-            with np.load(self.path / file) as columns:
+            with open(self.path / file, "rb") as stream, np.load(stream) as columns:
                 return {name: columns[name] for name in names}
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise RunDirectoryError(str(error), file=str(self.path / file), hint=_HINT) from None
 
     def _decode(self, name: str, kind: type[T]) -> T:
