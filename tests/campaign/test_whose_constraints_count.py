@@ -23,7 +23,8 @@ BROKEN = "hard-constraint"
 
 def spec(text: str = f"{APART} hard", *, by_operator: bool = False, **fleet: Any) -> Scenario:
     """Applications with the tags web and db, and a third one with the constraint, or the operator."""
-    rule = (parse_constraint(text),)
+    # A hard one about nobody, so that there is something to judge.
+    rule = (parse_constraint(text), parse_constraint("x -> {y, 0, 0} in machine hard"))
     made = scenario(
         **{"engine": "medea", "replicas": 1, **fleet},
         jobs=[
@@ -37,8 +38,8 @@ def spec(text: str = f"{APART} hard", *, by_operator: bool = False, **fleet: Any
     return structs.replace(made, cell=structs.replace(made.cell, constraints=own))
 
 
-def placed(at: int, name: str, machine: int, index: int = 0) -> records.PlacedRecord:
-    return records.PlacedRecord(at * SECOND, name, [index], [machine], "s")
+def placed(at: int, name: str, machine: int, index: int = 0, by: str = "s") -> records.PlacedRecord:
+    return records.PlacedRecord(at * SECOND, name, [index], [machine], by)
 
 
 def ended(at: int, *indices: int) -> records.EndedRecord:
@@ -87,7 +88,8 @@ def test_of_constraints_only_hard_ones_count_and_the_operator_s_always() -> None
 def test_only_one_scheduler_that_follows_constraints_is_held_to_them() -> None:
     together = (placed(1, "w", 0), NEXT, placed(3, "d", 0))
     assert complaints(spec(engine="omega"), *together) == []
-    assert complaints(spec(replicas=2), *together) == []
+    by_one = (placed(1, "w", 0, by="s-0"), NEXT, placed(3, "d", 0, by="s-0"))
+    assert complaints(spec(replicas=2), *by_one) == []
 
 
 def test_what_was_broken_before_may_stay_so_but_not_become_worse() -> None:

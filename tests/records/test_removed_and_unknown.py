@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from test_folded_facts import of, read
 
@@ -22,8 +23,11 @@ from argosy.host.records import (
 )
 from argosy.host.setup import HostSetup
 from argosy.model.explanations import Explanation
-from argosy.model.transactions import DrainMachine, RemoveMachine
+from argosy.model.machines import Machine
+from argosy.model.resources import Resources
+from argosy.model.transactions import AddMachine, DrainMachine, RemoveMachine
 from argosy.records.answers import TaskAnswers
+from argosy.records.in_memory import RunInMemory
 from argosy.records.steps import JournalSteps, Step
 from argosy.testing.builders import job, scenario, shared_job
 
@@ -107,3 +111,28 @@ def test_what_nobody_has_is_noticed_at_once(fact: Any) -> None:
         steps.read(fact)
     assert (len(steps.columns().tasks), list(steps.schedulers)) == (before, known)
     assert (steps.phases, steps.machine_changes, steps.scheduler_changes) == ({}, [], [])
+
+
+@pytest.mark.parametrize(("machine", "exists"), [(7, True), (8, True), (9, False), (-1, True)])
+def test_a_machine_that_was_added_is_one_more(machine: int, exists: bool) -> None:
+    steps = JournalSteps(HostSetup.of(scenario("omega", [])))
+    assert len(steps.setup.cell.machines) == 8
+    steps.read(A)
+    steps.read(records.MachineRecord(1, AddMachine(Machine("new", Resources(1, 1)))))
+    steps.read(PlacedRecord(2, "a", [0], [machine], "s-0"))
+    if exists:
+        steps.check()
+    else:
+        with pytest.raises(ValueError, match="machines"):
+            steps.check()
+
+
+def test_what_is_asked_of_a_run_in_memory_is_the_askers() -> None:
+    made: Any = None
+    jobs, tasks = {"submitted": np.arange(2)}, {"task": np.arange(3)}
+    run = RunInMemory(made, made, None, tasks, jobs)
+    for column, kept in ((run.kept_jobs, jobs), (run.kept_tasks, tasks)):
+        mine = column()
+        assert mine == kept
+        mine.clear()
+        assert column() == kept != {}
