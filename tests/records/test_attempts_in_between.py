@@ -49,7 +49,7 @@ def decided_at(told: TaskAnswers) -> list[int]:
 def test_what_comes_after_it_has_a_machine_or_is_over_is_left_out(
     ask: Ask, facts: tuple[Any, ...]
 ) -> None:
-    before, after = AttemptRecord(1, "a", "s-0", 0), AttemptRecord(4, "a", "s-0", 0)
+    before, after = AttemptRecord(1, "a", "s-0", 0), AttemptRecord(4, "a", "s-1", 0)
     assert decided_at(ask(A, before, *facts, after)) == [1]
 
 
