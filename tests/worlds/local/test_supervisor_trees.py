@@ -3,8 +3,10 @@
 import os
 import select
 import signal
+import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 from supervised import PATIENCE, await_exit, processes_with
 
@@ -18,7 +20,8 @@ from argosy.worlds.local import (
     TryState,
     read_output,
 )
-from argosy.worlds.local.processes import stat_of
+from argosy.worlds.local.processes import kill_session, stat_of
+from argosy.worlds.local.records import CommandStart
 
 SECOND = 1_000_000
 
@@ -222,6 +225,32 @@ def test_what_a_lost_supervisor_left_in_the_session_can_be_cleared(bench, marker
     for pidfd in pidfds:
         select.select([pidfd], [], [], PATIENCE)
         os.close(pidfd)
+
+
+@pytest.mark.parametrize("is_leader_gone", [False, True])
+def test_a_session_is_cleared_whether_or_not_its_leader_is_there(marker, is_leader_gone):
+    script = "sleep 600 & echo up; " + ("exit" if is_leader_gone else "wait")
+    with subprocess.Popen(
+        ["/bin/sh", "-c", script],
+        stdout=subprocess.PIPE,
+        env=environment(marker),
+        start_new_session=True,
+    ) as leader:
+        begin = stat_of(leader.pid).start_ticks
+        assert leader.stdout.readline() == b"up\n"
+        none = Enforcement.NONE
+        start = CommandStart(
+            pid=leader.pid, start_ticks=begin, at=0, memory_by=none, cpu_by=none, processes_by=none
+        )
+        if is_leader_gone:
+            leader.wait(PATIENCE)
+        else:
+            # A later process with the leader's pid leads another session.
+            later = msgspec.structs.replace(start, start_ticks=begin + 1)
+            assert kill_session(later) == 0
+        assert kill_session(start) == (1 if is_leader_gone else 2)
+        # At the end of the pipe, all of them are dead.
+        assert leader.stdout.read() == b""
 
 
 def test_a_try_that_runs_has_no_leftovers(bench):
