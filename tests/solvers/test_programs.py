@@ -275,7 +275,8 @@ class TestWeights:
         problem = cell(
             random.integers(4, 11, 4).tolist(), kinds, "a -> {b, 1, inf} in machine", smallest=3
         )
-        every = np.arange(4, dtype=np.int32)
+        # Candidates come in any order.
+        every = random.permutation(4).astype(np.int32)
         formulation = Formulation(problem, aim, every)
         for _ in range(25):
             rows = [(2, int(random.integers(4)))]
@@ -287,10 +288,23 @@ class TestWeights:
             worth = appraise(problem, aim, answer_kinds, machines)
             start: dict[int, float] = {}
             for number, machine in rows:
-                column = int(formulation.x[number, machine])
+                column = int(formulation.x[number, every.tolist().index(machine)])
                 start[column] = start.get(column, 0.0) + 1.0
             values = formulation.program.completed(start)
             assert formulation.program.violates(values) is not worth.is_allowed
             if worth.is_allowed:
                 cost = float(np.dot(formulation.program.cost, values))
                 assert -(cost + formulation.program.constant) == pytest.approx(worth.value)
+
+    def test_a_machine_of_which_one_resource_is_in_use_is_not_empty(self) -> None:
+        free, whole = np.array([[10, 4], [10, 8]], np.int64), np.full((2, 2), (10, 8), np.int64)
+        asked = ContainerKind(0, frozenset({"a"}), np.array([1, 1]), 1)
+        problem = problem_of(PlacementCluster(free, whole), [asked], [], [], smallest=(1, 1))
+        aim = Objective(first=0.0, used=0.7, fragmented=0.0)
+        formulation = Formulation(problem, aim, np.arange(2, dtype=np.int32))
+        costs = []
+        for machine in (0, 1):
+            values = formulation.program.completed({int(formulation.x[0, machine]): 1.0})
+            costs.append(float(np.dot(formulation.program.cost, values)))
+        assert costs[1] - costs[0] == pytest.approx(0.7)
+        assert solve(problem, Random(1), aim, always=True).machines.tolist() == [0]
