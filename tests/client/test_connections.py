@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,28 @@ FRAMINGS = {
     "trailers": (b"Transfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\nA: b\r\n\r\n", False),
     "the end": (b"\r\nhello world", True),
 }
+
+
+class InPieces:
+    """A socket that gives a byte at a time."""
+
+    def __init__(self, whole: socket.socket) -> None:
+        self._whole = whole
+
+    def recv(self, most: int) -> bytes:
+        return self._whole.recv(min(most, 1))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+
+@pytest.mark.parametrize("case", FRAMINGS)
+def test_a_response_is_read_in_whatever_pieces_it_comes(peer: Peer, case: str) -> None:
+    rest, ends = FRAMINGS[case]
+    peer.connection._socket = InPieces(peer.connection._socket)  # type: ignore[arg-type, assignment]
+    response = peer.answer(b"HTTP/1.1 200 OK\r\nX-One: 1\r\n" + rest, ends=ends)
+    assert (response.status, response.headers["x-one"]) == (200, "1")
+    assert response.read() == b"hello world"
 
 
 @pytest.mark.parametrize("case", FRAMINGS)

@@ -76,6 +76,14 @@ def test_a_page_is_pinned_element_by_element(request: pytest.FixtureRequest) -> 
     require_golden("page", lines, update=update, folder=Path(__file__).parent)
 
 
+def test_figures_are_in_the_order_in_which_they_are_given() -> None:
+    paper = PAPERS["omega"]
+    numbers = ["9", "10", "2"]
+    figures = [Figure(number=n, title=f"Title {n}.", caption="", panels=(EMPTY,)) for n in numbers]
+    text = page(paper, paper.scales["smoke"], [], figures, [])
+    assert re.findall(r"Title (\d+)\.", text) == numbers
+
+
 def test_a_page_without_claims_says_nothing_of_them() -> None:
     paper = PAPERS["omega"]
     assert "Claims" not in page(paper, paper.scales["smoke"], [], [], [])
