@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from live_bench import LiveBench, job, shell
+from live_bench import LiveBench, cluster, job, shell
 
 from argosy.service import planning
 from argosy.service.planning import copy_cluster, plan
@@ -58,3 +59,17 @@ def test_a_plan_of_an_empty_cluster_begins_at_one(
     new = backend.submissions.read(backend.world, job(id="new"), "")
     assert plan(copy_cluster(backend.world), backend.engines, [new]).fits
     assert begun == [1]
+
+
+def test_a_plan_goes_on_until_all_of_its_jobs_have_been_decided_on(
+    make_live: Callable[..., LiveBench],
+) -> None:
+    """Mesos offers to one framework after another, and a millisecond passes for each."""
+    backend = make_live(cluster("mesos")).server.backend
+    new = [
+        backend.submissions.read(backend.world, job(id=f"new-{at}", kind=kind), "")
+        for at, kind in enumerate(("batch", "service"))
+    ]
+    found = plan(copy_cluster(backend.world), backend.engines, new)
+    assert [task.state for task in found.tasks] == ["running", "running"]
+    assert found.fits
