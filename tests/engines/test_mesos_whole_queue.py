@@ -157,6 +157,21 @@ def test_a_framework_is_charged_for_what_it_has_not_answered() -> None:
     assert only(offer(engine, cell), Think).job == 2
 
 
+def test_an_answer_for_several_jobs_is_charged_once() -> None:
+    engine, cell = at_once(), cell_of(4, 4)
+    thinking = of(two_jobs(engine, cell), Think)[0]
+    framework = engine._frameworks["batch"]
+    deciding = engine._charged(framework, cell).tolist()
+    commits = of(decide(engine, cell, thinking), Commit)
+    # Both claims are on their way to the cell.
+    assert len(commits) == 2
+    assert engine._charged(framework, cell).tolist() == deciding
+    answer(engine, cell, commits[0])
+    assert len(engine._open_answers()) == 1
+    answer(engine, cell, commits[1])
+    assert engine._open_answers() == []
+
+
 def test_the_allocator_gathers_and_makes_no_small_offers() -> None:
     engine, cell = at_once(gather=SECOND, least_cores=5), cell_of(*[4] * 200)
     [wake] = submit(engine, cell, large("a", 1), 0)
