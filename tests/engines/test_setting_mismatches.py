@@ -146,6 +146,10 @@ class TestPrinted:
             "choose another",
         )
         assert JKubePlus.mismatch(JKubeSettings(), facts(asking(CHOICE))) is None
+        operator = (parse_constraint(PLAIN), parse_constraint(CHOICE))
+        own = JKube.mismatch(JKubeSettings(reading="plain", operator=operator), facts())
+        assert own is not None
+        assert own.problem == f"'{CHOICE}', the operator's, has no plain form"
 
 
 class TestOperator:
