@@ -101,6 +101,38 @@ def test_a_token_is_for_its_scope(
         assert f"the token of {who} is for the scope" in answer["detail"]
 
 
+#: All others are for operators alone.
+FOR_SCHEDULERS = (
+    ("commit", "DELETE", "/v1/commits/{key}"),
+    ("commit", "DELETE", "/v1/reservations/{reservation}"),
+    ("commit", "GET", "/v1/commits"),
+    ("commit", "GET", "/v1/commits/{key}"),
+    ("commit", "GET", "/v1/events"),
+    ("commit", "GET", "/v1/reservations"),
+    ("commit", "POST", "/v1/commits"),
+    ("commit", "POST", "/v1/reservations"),
+    ("sample", "GET", "/healthz"),
+    ("sample", "GET", "/livez"),
+    ("sample", "GET", "/metrics"),
+    ("sample", "GET", "/readyz"),
+    ("sample", "GET", "/v1/health"),
+    ("sample", "GET", "/v1/machines"),
+    ("sample", "GET", "/v1/machines/{machine}"),
+    ("sample", "GET", "/v1/openapi.json"),
+    ("sample", "GET", "/v1/place"),
+    ("sample", "POST", "/v1/sample"),
+)
+
+
+def test_what_schedulers_may_ask_is_this_and_no_more(guarded: LiveBench) -> None:
+    found = {
+        (route.scope, route.method, route.path)
+        for route in guarded.server.routes
+        if route.scope != "operate"
+    }
+    assert sorted(found) == list(FOR_SCHEDULERS)
+
+
 def test_the_socket_needs_no_token(guarded: LiveBench) -> None:
     assert guarded.get("/v1/jobs").status == 200
 
