@@ -81,6 +81,25 @@ def test_a_service_that_is_cancelled_while_it_waits_keeps_how_it_ended(
     assert bench.states() == {"web": "cancelled"}
 
 
+def test_the_next_server_has_the_fleet_of_the_database_whatever_it_is_given(
+    bench: LocalBench,
+) -> None:
+    bench.world.submit(sleeper("a"))
+    bench.go(1)
+    given = bench.cluster
+    change(bench, is_refused=False)
+    bench.kill()
+    bench.start()
+    assert bench.cluster is given
+    assert bench.world.cluster.fleet == OTHER
+    bench.go(1)
+    assert [journal.header().setup.fleet[0].engine for journal in bench.journals()] == [
+        "omega",
+        "spread",
+        "spread",
+    ]
+
+
 @pytest.mark.parametrize("is_refused", [False, True])
 def test_a_key_that_was_noted_is_found_under_another_fleet(
     bench: LocalBench, is_refused: bool
