@@ -46,6 +46,12 @@ class RoomsAndTwin(RosterAndTwin):
             self.random.integers(1, 60, matrix),
             self.random.integers(0, 3, matrix),
         )
+        #: What all steps have in common, which is told in fewer numbers.
+        self.alike = ("nothing", "pool", "machine", "all")[seed % 4]
+        if self.alike in ("pool", "all"):
+            self.steps[:] = self.steps[:, :1]
+        if self.alike in ("machine", "all"):
+            self.steps[:] = self.steps[:1]
         #: The pools of the last look, and whether the next has to tell of all machines.
         self.seen_pools: list[TwinPool] = []
         self.is_new = True
@@ -171,7 +177,16 @@ class RoomsAndTwin(RosterAndTwin):
     def set_arcs(self, changed: list[int]) -> None:
         pools = [pool.number for pool in self.seen_pools]
         costs = self.base[np.ix_(pools, changed)] + longs(self.twin.own_tasks())[changed]
-        steps = self.steps[np.ix_(pools, changed)]
+        steps: NDArray[np.int64] | int
+        match self.alike:
+            case "pool":
+                steps = self.steps[pools, :1]
+            case "machine":
+                steps = self.steps[0, changed]
+            case "all":
+                steps = int(self.steps[0, 0])
+            case _:
+                steps = self.steps[np.ix_(pools, changed)]
         self.rooms.set_pool_arcs(costs, steps, self.above, self.arcs, *self.tables)
         self.rooms.set_sink_arcs(0, 0, self.sink_arcs, *self.sink_terms)
         for machine in changed:
