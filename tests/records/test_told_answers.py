@@ -331,7 +331,7 @@ class TestWhyNot:
                 "1 of 1 machine has room for it, and other tasks come first",
             ),
             (
-                Explanation(looked_at=5, feasible=5),
+                Explanation(looked_at=5, feasible=5, nearest_miss=NEAREST),
                 "5 of 5 machines have room for it, and other tasks come first",
             ),
             (
