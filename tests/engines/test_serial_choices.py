@@ -204,3 +204,15 @@ class TestFairShares:
         said = fair.to_say(0)
         assert said is not None
         assert said.amounts[0] == 2_000
+
+
+@pytest.mark.parametrize("sizes", [(2, 6), (6, 2), (4, 4)])
+def test_each_group_of_a_job_is_spread_by_itself(sizes: tuple[int, int]) -> None:
+    cell = Cell(("cpu", "memory"), {"rack": ("r0", "r1")})
+    cell.commit(Transaction(OPERATOR, machines=tuple(map(AddMachine, machines(8)))))
+    groups = tuple(TaskGroup(count, Resources(100 * count, GIB)) for count in sizes)
+    found = placed(an_engine("omega", spread="rack"), cell, Job("j", groups), 0)
+    first, second = found[: sizes[0]], found[sizes[0] :]
+    for part in (first, second):
+        racks = np.bincount(np.array(part) // 4, minlength=2)
+        assert racks.tolist() == [len(part) // 2] * 2

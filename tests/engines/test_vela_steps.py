@@ -320,6 +320,20 @@ def test_the_decider_of_a_cancelled_task_goes_to_one_that_waits() -> None:
     assert commit.transaction.claims.tasks.tolist() == tasks_of(1, 0).tolist()
 
 
+def test_the_time_out_of_an_earlier_attempt_does_not_end_the_next() -> None:
+    engine, cell = a_vela("a", timeout=50 * MS, backoff=MS, reschedules=5), federation(a=1)
+    asked = due(engine, cell, submit(engine, cell, "j", 0), 0)
+    wake = only(asked, WakeMe)
+    effects = engine.handle(found(only(asked, Sample), []), cell, MS)
+    again = only(effects, WakeMe)
+    assert again.at < wake.at
+    asked = due(engine, cell, engine.handle(TimerFired(again.name), cell, again.at), again.at)
+    assert not engine.handle(TimerFired(wake.name), cell, wake.at)
+    effects = engine.handle(found(only(asked, Sample), [0]), cell, wake.at + 1)
+    commit = only(due(engine, cell, effects, wake.at + 1), Commit)
+    assert commit.transaction.claims.machines.tolist() == [0]
+
+
 def test_after_the_time_out_the_answers_that_have_come_are_used() -> None:
     engine, cell = a_vela(timeout=50 * MS), federation(a=1, b=1)
     asked = due(engine, cell, submit(engine, cell, "j", 0), 0)
