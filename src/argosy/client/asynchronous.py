@@ -346,8 +346,7 @@ class AsyncClient:
                             if stream is not None:
                                 stream.close()
                             stream = await self._request(call, is_stream=True)
-                            body = await stream.read() if stream.status >= 400 else b""
-                            result = ServerReply(stream.status, _lowered(stream), body)
+                            result = await self._begun(stream)
                         case ReadStream(seconds=seconds):
                             assert stream is not None
                             result = await self._read(stream, seconds)
@@ -379,7 +378,7 @@ class AsyncClient:
             headers["Authorization"] = f"Bearer {self._token}"
         if not call.is_repeatable:
             headers["Connection"] = "close"
-        # Responses that are read as they arrive have no limit in all.
+        # Responses that are read as they arrive have no limit in all, but begin in time.
         limit = aiohttp.ClientTimeout(
             total=None if is_stream else self._timeout, sock_connect=self._timeout
         )
@@ -389,14 +388,15 @@ class AsyncClient:
         except OSError as error:
             raise Lost(no_connection(self.endpoint, error), is_sent=False) from None
         try:
-            return await session.request(
-                call.method,
-                yarl.URL(base + call.target, encoded=True),
-                data=call.body,
-                headers=headers,
-                timeout=limit,
-                allow_redirects=False,
-            )
+            async with asyncio.timeout(self._timeout if is_stream else None):
+                return await session.request(
+                    call.method,
+                    yarl.URL(base + call.target, encoded=True),
+                    data=call.body,
+                    headers=headers,
+                    timeout=limit,
+                    allow_redirects=False,
+                )
         except aiohttp.ClientConnectorCertificateError as error:
             raise Lost(
                 no_connection(self.endpoint, error.certificate_error), is_sent=False
@@ -426,6 +426,15 @@ class AsyncClient:
             # After a disconnect, aiohttp itself sends some methods again, which not every call allows.
             session._retry_connection = keeps
         return session
+
+    async def _begun(self, stream: aiohttp.ClientResponse) -> ServerReply:
+        """The head of a stream; that of an error comes with its body."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                body = await stream.read() if stream.status >= 400 else b""
+        except (OSError, aiohttp.ClientError) as error:
+            raise Lost(broken_off(self.endpoint, error), is_sent=True) from None
+        return ServerReply(stream.status, _lowered(stream), body)
 
     async def _read(self, stream: aiohttp.ClientResponse, seconds: float | None) -> bytes | None:
         try:
