@@ -239,3 +239,13 @@ def test_a_pod_in_several_queues_has_the_best_place_of_them(bench: Bench) -> Non
         ("b", "waits in the queue of n as number 1"),
         ("a", "waits in the queues of m, n as number 1"),
     ]
+
+
+def test_pods_on_a_node_that_nobody_keeps_track_of_end_at_no_known_time(bench: Bench) -> None:
+    bench.add("a", takes="10s")
+    bench.run("runs", "n", 0, "30s")
+    bench.on_nodes["n"].append("ghost")
+    bench.queues = {"n": ["a"]}
+    assert bench.write(0) == ["a"]
+    [(_, _, message)] = bench.written
+    assert message == "waits in the queue of n as number 1, for 30 s still"
