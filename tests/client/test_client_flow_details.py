@@ -206,6 +206,38 @@ class TestLogs:
         assert self.followed(script) == b""
         assert sum(slept(script)) <= 10.0
 
+    def test_a_part_of_output_goes_on_where_it_broke_off_and_not_with_a_part_again(self) -> None:
+        over = self.task("finished", (1, "t"))
+        script = FlowScript(
+            *[self.task("running", (1, None)), reply(argosy_offset="40"), b"abc", CUT],
+            # No place is told, so what has come is counted.
+            *[reply(), b"de", CUT, reply(argosy_offset="x"), b"f", b"", over, over],
+        )
+        assert self.followed(script, 60) == b"abcdef"
+        base = "/v1/jobs/j/tasks/0/logs?stream=stderr&try=1"
+        assert [target for target in script.sent if "logs" in target] == [
+            f"{base}&tail=60&follow=true",
+            f"{base}&offset=43&follow=true",
+            f"{base}&offset=45&follow=true",
+        ]
+        script = FlowScript(
+            *[self.task("running", (1, None)), reply(), CUT, reply(), b"a", b"", over, over]
+        )
+        assert self.followed(script, 60) == b"a"
+        assert script.sent[2] == f"{base}&offset=0&follow=true"
+
+    def test_a_try_is_over_although_the_next_one_runs(self) -> None:
+        both = self.task("running", (1, "t"), (2, None))
+        over = self.task("finished", (1, "t"), (2, "t"))
+        script = FlowScript(
+            *[self.task("running", (1, None)), reply(), b"a", b"", both],
+            *[both, reply(), b"b", b"", over, over],
+        )
+        assert self.followed(script) == b"ab"
+        assert (slept(script), script.answers) == ([], [])
+        closed = [step for step in script.steps if isinstance(step, CloseStream)]
+        assert len(closed) == 2
+
     def test_output_that_is_refused_says_why(self) -> None:
         script = FlowScript(self.task("running", (1, None)), reply(PROBLEM, 404))
         with pytest.raises(ServerError, match="no space"):
