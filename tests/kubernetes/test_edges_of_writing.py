@@ -55,6 +55,30 @@ async def test_while_closing_what_is_under_way_ends_and_what_is_queued_does_not_
 
 
 @asynchronous
+async def test_what_does_not_end_in_time_is_left_when_a_writer_closes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("argosy.service.kubernetes.writer._GOODBYE", 0.0)
+    client, fates = PatientClient(), list[str]()
+    writer = KubernetesWriter(
+        client,  # type: ignore[arg-type]
+        "argosy",
+        bound=fates.append,
+        failed=fates.append,
+        stayed=fates.append,
+    )
+    writer.start()
+    writer.carry_out(BindOrder(a_pod("p"), "n"))
+    while not client.begun:
+        await asyncio.sleep(0)
+    async with asyncio.timeout(20):
+        await writer.close()
+    client.may_end.set()
+    await asyncio.sleep(0)
+    assert (client.begun, fates, writer.counts) == (["p"], [], {})
+
+
+@asynchronous
 async def test_jobs_grow_only_while_there_is_a_right_to_write() -> None:
     bench, looks = GrowthBench(1), list[bool]()
     growth = bench.growth
