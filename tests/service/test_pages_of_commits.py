@@ -110,3 +110,30 @@ def test_a_key_that_is_none_releases_nothing(live: LiveBench, key: str) -> None:
     if key:
         released = live.delete(f"/v1/commits/{key}").problem(400, "request")
         assert released["field"] == "Idempotency-Key"
+
+
+def test_what_schedulers_elsewhere_ask_takes_as_long_as_the_way_to_them(
+    make_live: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, delays = make_live(), list[str]()
+    asked = ""
+
+    async def later() -> None:
+        delays.append(asked)
+
+    monkeypatch.setattr(live.server.agent, "answer_later", later)
+    order = {"job": sleeper("j"), "machines": ["m0"]}
+    room = {"machine": "m1", "request": QUARTER}
+    steps: dict[str, Callable[[], Any]] = {
+        "place": lambda: live.get("/v1/place"),
+        "sample": lambda: live.post("/v1/sample", {"request": QUARTER}),
+        "commit": lambda: live.post("/v1/commits", order, headers={"Idempotency-Key": "k"}),
+        "again": lambda: live.post("/v1/commits", order, headers={"Idempotency-Key": "k"}),
+        "info": lambda: live.get("/v1/commits/k"),
+        "list": lambda: live.get("/v1/commits"),
+        "release": lambda: live.delete("/v1/commits/k"),
+        "reserve": lambda: live.post("/v1/reservations", room),
+    }
+    for asked, ask in steps.items():
+        assert ask().status in (200, 201)
+    assert delays == ["place", "sample", "commit", "again", "release"]
