@@ -77,6 +77,16 @@ def test_pods_are_followed_until_all_that_fit_have_a_node_and_the_other_says_why
     ]
 
 
+def test_a_pod_that_says_why_it_waits_does_not_end_it_while_others_may_still_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits = a_pod("large", why="too large")
+    batches = [[waits], bound(0, FITTING - 1), bound(FITTING - 1, FITTING), bound(0, FITTING)]
+    seconds, told, read = followed(*batches, monkeypatch=monkeypatch)  # type: ignore[arg-type]
+    assert (seconds, read) == (3.0, 3)
+    assert told == [f"{count} of {FITTING} pods have a node" for count in (FITTING - 1, FITTING)]
+
+
 def test_a_result_has_its_rate() -> None:
     pods = (DemoPod("a", "p", "n", "", ""), DemoPod("a", "q", "", "", "full"))
     result = DemoResult("omega", 9, pods, 0.5)
@@ -149,6 +159,18 @@ def test_a_demonstration_that_is_interrupted_has_no_result() -> None:
     assert bench.run(work) is False
     assert ended == [True]
     assert bench.did == [("serving", "http://here"), "left"]
+
+
+def test_a_server_that_fails_ends_the_demonstration_with_its_error() -> None:
+    bench = Show()
+
+    async def work() -> None:
+        bench.over.set_exception(ValueError("no lease"))
+        await asyncio.Event().wait()
+
+    with pytest.raises(ValueError, match="no lease"):
+        bench.run(work)
+    assert bench.did == [("serving", "http://here")]
 
 
 @pytest.mark.parametrize("fails", [False, True])
