@@ -143,6 +143,17 @@ class TestMaking:
         assert (again.code, again.document["spec"]) == (200, {"x": 1})
         assert objects.answer("PATCH", f"{PATH}/b", {}, pod("b")).code == 404
 
+    def test_what_is_posted_is_not_changed(self) -> None:
+        objects, given = ApiObjects(), pod("a")
+        assert objects.answer("POST", PATH.replace("default", "x"), {}, given).code == 201
+        assert given == pod("a")
+        assert objects.written == [("POST", PATH.replace("default", "x"), pod("a"))]
+
+    def test_objects_are_made_at_seconds_of_one_minute(self) -> None:
+        objects = server(*(f"p{number}" for number in range(61)))
+        stamps = [each["metadata"]["creationTimestamp"] for each in objects.documents(PODS)]
+        assert stamps[58:] == [f"2026-01-01T00:00:{at:02}Z" for at in (59, 0, 1)]
+
 
 class TestChanging:
     @pytest.mark.parametrize(
@@ -182,6 +193,75 @@ class TestChanging:
         leaving = ApiObjects()
         leaving.put(PODS, pod("b", deletionTimestamp="2026-01-01T00:00:00Z"))
         assert leaving.answer("POST", f"{PATH}/b/binding", {}, binding).code == 409
+
+    def test_changes_that_were_told_stay_as_they_were(self) -> None:
+        objects = ApiObjects()
+        changes = told(objects)
+        objects.put(PODS, pod("a", annotations={"old": "1"}))
+        bare = {"metadata": {}, "target": {"name": "n1"}}
+        named = {"metadata": {"annotations": {"by": "me"}}, "target": {"name": "n2"}}
+        assert objects.answer("POST", f"{PATH}/a/binding", {}, bare).code == 200
+        patch = {"metadata": {"labels": {"x": "1"}}, "spec": {"nodeName": ""}}
+        assert objects.answer("PATCH", f"{PATH}/a", {}, patch).code == 200
+        assert objects.answer("POST", f"{PATH}/a/binding", {}, named).code == 200
+        gone = objects.answer("DELETE", f"{PATH}/a", {}, None)
+        assert (gone.code, gone.document["metadata"]["resourceVersion"]) == (200, "4")
+        seen = [
+            (
+                change.type,
+                change.document["metadata"]["resourceVersion"],
+                change.document["spec"].get("nodeName"),
+                change.document["metadata"]["annotations"],
+            )
+            for change in changes
+        ]
+        assert seen == [
+            ("ADDED", "1", None, {"old": "1"}),
+            ("MODIFIED", "2", "n1", {"old": "1"}),
+            ("MODIFIED", "3", "", {"old": "1"}),
+            ("MODIFIED", "4", "n2", {"old": "1", "by": "me"}),
+            ("DELETED", "5", "n2", {"old": "1", "by": "me"}),
+        ]
+        assert "labels" not in changes[1].document["metadata"]
+
+    def test_objects_in_no_namespace_are_removed_by_name_alone(self) -> None:
+        objects = server("n")
+        objects.put(NODES, {"metadata": {"name": "n"}, "spec": {}})
+        objects.put(PODS, pod("n", namespace="other"))
+        objects.remove(NODES, "n")
+        assert (objects.document(NODES, "n"), len(objects.documents(PODS))) == (None, 2)
+        objects.remove(PODS, "n", "other")
+        [left] = objects.documents(PODS)
+        assert left["metadata"]["namespace"] == "default"
+
+    def test_a_listener_may_leave_while_it_is_told(self) -> None:
+        objects, seen = ApiObjects(), list[str]()
+
+        def once(change: ApiChange) -> None:
+            seen.append("once")
+            objects.listeners.remove(once)
+
+        objects.listeners += [once, lambda change: seen.append(change.type)]
+        objects.put(PODS, pod("a"))
+        objects.put(PODS, pod("a"))
+        assert seen == ["once", "ADDED", "MODIFIED"]
+
+    def test_patches_set_what_is_empty_and_begin_lists_of_conditions(self) -> None:
+        objects = ApiObjects()
+        objects.put(PODS, pod("a", labels={"x": "1", "y": "2"}))
+        ready = {"type": "Ready", "status": "False"}
+        patch = {
+            "metadata": {"labels": {"x": "", "y": None}},
+            "spec": {"count": 0, "on": False, "list": []},
+            "status": {"conditions": [ready]},
+        }
+        found = objects.answer("PATCH", f"{PATH}/a/status", {}, patch).document
+        assert found["metadata"]["labels"] == {"x": ""}
+        assert (found["spec"], found["status"]) == (patch["spec"], {"conditions": [ready]})
+        other = {"type": "Scheduled", "status": "True"}
+        patch = {"status": {"conditions": [other]}}
+        found = objects.answer("PATCH", f"{PATH}/a/status", {}, patch).document
+        assert found["status"] == {"conditions": [ready, other]}
 
     @pytest.mark.parametrize(
         ("options", "protected", "code", "is_gone"),
