@@ -197,13 +197,15 @@ def test_the_mixed_load_has_services_ranks_and_sizes() -> None:
 
 
 class TestRuns:
-    def run(self, states: tuple[int, ...], *facts: Any, used: int = 0) -> Any:
+    def run(
+        self, states: tuple[int, ...], *facts: Any, used: int = 0, faults: tuple[str, ...] = ()
+    ) -> Any:
         """A finished run with these numbers of pending, queued, running, finished and abandoned."""
         made = conformance.ConformanceRun.__new__(conformance.ConformanceRun)
-        cell = SimpleNamespace(used_total=lambda: {"cpu": used}, audit=list)
+        cell = SimpleNamespace(used_total=lambda: {"cpu": used}, audit=lambda: list(faults))
         board = SimpleNamespace(
             tasks_in=lambda number, state: SimpleNamespace(
-                tolist=lambda: [2] if state == conformance.PENDING and states[0] else []
+                tolist=lambda: [2] if states[int(state)] else []
             )
         )
 
@@ -229,6 +231,8 @@ class TestRuns:
         )
         with pytest.raises(AssertionError, match=r"the cell still holds \{'cpu': 7\}"):
             self.run((0, 0, 0, 9, 0), used=7).require_all_finished()
+        with pytest.raises(AssertionError):
+            self.run((0, 0, 0, 9, 0), faults=("claims differ",)).require_all_finished()
 
     def test_whoever_waits_has_a_reason(self) -> None:
         from argosy.host.records import AbandonedRecord, ExplainedRecord, RefusedRecord
@@ -236,7 +240,9 @@ class TestRuns:
 
         said, nothing = Explanation(remedy="wait"), Explanation()
         waits = (1, 0, 0, 0, 0)
-        self.run((0, 0, 0, 1, 0)).require_accounted_for()
+        self.run((0, 1, 1, 1, 0)).require_accounted_for()
+        with pytest.raises(AssertionError, match="a/2 waits and nobody says why"):
+            self.run((0, 0, 0, 1, 1)).require_accounted_for()
         for fact in (
             RefusedRecord(0, "a", [2], [0], "s", [1], [0], [0]),
             ExplainedRecord(0, "a", [1, 2], "s", said),

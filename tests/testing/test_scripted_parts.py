@@ -138,6 +138,14 @@ class TestTasks:
                 assert world.told[0][2:] == (1, incarnation, 1, "the script says so")
         assert fates == ["failed"] * RETRIES + ["ended"]
 
+    @pytest.mark.parametrize(("index", "fate"), [(2**20 - 1, "failed"), (2**20, "ended")])
+    def test_extra_workers_do_not_fail(self, index: int, fate: str) -> None:
+        made, world = machines(0.0)
+        made.add(0, job("a", seconds=4))
+        start(made, index)
+        world.run()
+        assert [each[1:3] for each in world.told] == [(fate, index)] * 2
+
     @pytest.mark.parametrize(("seconds", "told"), [(0, ["ended"] * 2), (None, [])])
     def test_what_takes_no_time_or_never_ends_does_not_fail(
         self, seconds: float | None, told: list[str]
@@ -265,6 +273,14 @@ class TestWorlds:
             world.inject(at * SECOND, lambda: seen.append(world.now))
         world.run()
         assert seen == [2 * SECOND, 5 * SECOND, 7 * SECOND]
+
+    def test_what_is_due_at_the_horizon_still_happens(self) -> None:
+        world = self.world(job("a", seconds=9), horizon=5 * SECOND)
+        seen: list[int] = []
+        for at in (5 * SECOND + 1, 5 * SECOND, 5 * SECOND - 1, 5 * SECOND):
+            world.inject(at, lambda: seen.append(world.now))
+        world.run()
+        assert seen == [5 * SECOND - 1, 5 * SECOND, 5 * SECOND]
 
     def test_a_run_ends_with_its_last_task_or_at_its_horizon(self) -> None:
         world = self.world(job("a", seconds=9), job("b", seconds=1, submit=30))
