@@ -39,6 +39,14 @@ def test_an_interval_that_reaches_one_leaves_a_tie() -> None:
     assert compare(runs_of(a=[10e6] * 3, b=[11e6, 11e6, 10.9e6]), JCT).leaders == ("a",)
 
 
+def test_who_ties_with_the_best_stands_before_who_is_surely_worse() -> None:
+    # The median of c is the largest, but may be so by chance.
+    runs = runs_of(a=[10e6] * 5, b=[11e6] * 5, c=[5e6, 6e6, 12e6, 13e6, 14e6])
+    compared = compare(runs, JCT)
+    assert compared.leaders == ("a", "c")
+    assert [(s.engine, s.place) for s in compared.standings] == [("a", 1), ("c", 1), ("b", 2)]
+
+
 def test_of_equal_medians_the_smaller_mean_leads() -> None:
     runs = runs_of(a=[10e6], b=[10e6], c=[10e6])
     for engine, mean in (("a", 12e6), ("b", 11e6), ("c", 11e6)):

@@ -32,6 +32,7 @@ from argosy.model.units import Time
 from argosy.papers.charts import Axis, Chart, Line, Mark
 from argosy.records.journal_file import JournalFile
 from argosy.records.journal_run import JournalRun
+from argosy.records.state import RunState
 from argosy.report import compare_report, over_time
 from argosy.report.catalogue import settings
 from argosy.report.comparison import compare
@@ -133,6 +134,28 @@ class TestNotableJobs:
 class TestOverTime:
     def test_an_empty_run_has_an_extent_all_the_same(self) -> None:
         assert shown_until(run_of(submitted(0, "a")).state) == 1
+
+    @pytest.mark.parametrize(
+        ("until", "shown"),
+        [(41, 41), (42, 42), (100, 42)],
+    )
+    def test_what_still_runs_does_not_make_a_run_longer(self, until: int, shown: int) -> None:
+        run = run_of(
+            submitted(0, "a", 2),
+            placed(10 * SECOND, "a", 0),
+            placed(20 * SECOND, "a", 1),
+            ended(40 * SECOND, (0, 0)),
+        )
+        assert shown_until(RunState.of(run.journal, until * SECOND)) == shown * SECOND
+
+    @pytest.mark.parametrize(("submit", "place"), [(60, 61), (60, 60), (60, None)])
+    def test_a_run_is_drawn_until_the_last_job_came_or_began(
+        self, submit: int, place: int | None
+    ) -> None:
+        began = [] if place is None else [placed(place * SECOND, "a", 0)]
+        run = run_of(submitted(0, "a", at=submit * SECOND), *began)
+        state = RunState.of(run.journal, 100 * SECOND)
+        assert shown_until(state) == (place or submit) * SECOND * 21 // 20
 
     def test_what_starts_at_a_time_is_used_from_then_and_at_the_end_too(self) -> None:
         # A task on one of two machines, from the beginning until halfway, then two until the end.
