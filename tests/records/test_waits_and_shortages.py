@@ -15,6 +15,8 @@ from argosy.host.records import (
     LostRecord,
     PlacedRecord,
     ProbedRecord,
+    ReleasedRecord,
+    ResubmittedRecord,
     StartedRecord,
     SubmittedRecord,
 )
@@ -84,6 +86,23 @@ SUBMITTED = SubmittedRecord(100, 0, job("a", 3).job, "s")
             [AttemptRecord(110, "a", "s", 20), LostRecord(140, "a", [1], [1], "machine_gone")],
             150,
             {TURN: 10},
+        ),
+        # Nor what was before its scheduler gave it up, or another one took over.
+        (
+            [ProbedRecord(110, "a", [1], [4], "s"), ReleasedRecord(140, "a", [1], "s")],
+            150,
+            {"until a machine with a probe of its job was ready": 0, TURN: 10},
+        ),
+        (
+            [AttemptRecord(110, "a", "s", 20), ResubmittedRecord(140, "a", [1], "t")],
+            150,
+            {TURN: 10},
+        ),
+        # What another scheduler says while the job is decided on begins with the end of that.
+        (
+            [AttemptRecord(110, "a", "s", 20), ProbedRecord(120, "a", [1], [4], "t")],
+            150,
+            {TURN: 10, DECIDED: 20, "until a machine with a probe of its job was ready": 20},
         ),
         # It leaves for the queue only after it has started elsewhere.
         ([EnqueuedRecord(140, "a", [0, 1], [0, 1], "s", first=20)], 150, {TURN: 50}),
