@@ -298,6 +298,10 @@ class TestStates:
         fewer, more = ScaledRecord(10, 0, job("a", 4).job), ScaledRecord(11, 0, job("a", 6).job)
         assert ask(restored, fewer, task="a/5").why().state == "cancelled"
         assert ask(restored, fewer, more, task="a/5").why().state == "pending"
+        # One that a user had cancelled was there all the time.
+        ended = JobState(submitted=0, cancelled=(5,))
+        again = RestoredRecord(9, 0, job("a", 6).job, "s-0", ended)
+        assert ask(again, more, task="a/5").why().state == "cancelled"
         assert ask(restored, fewer, task="a/4").why().state == "abandoned"
         assert ask(restored, fewer, task="a/3").why().state == "running"
         assert texts(ask(restored, fewer, task="a/3"))[-1] == "10 its job has 4 tasks from now on"
@@ -497,6 +501,17 @@ class TestWhyHere:
         # The same decision put another task on the runner-up: for that one there is none.
         runner_up = ask(A, placed, EndedRecord(9, [2]), task="a/2").why()
         assert (runner_up.placed_on, runner_up.second, runner_up.second_score) == ("m5", "", None)
+        # So it is if its first choice was taken.
+        second = ask(A, PlacedRecord(5, "a", [1], [5], "s-0", explanation)).why()
+        assert second.sentence == (
+            "a/1 runs on m5: its first choice was taken meanwhile, and this was the second."
+        )
+        assert (second.score, second.second, second.second_score) == (12, "", None)
+        # Whoever takes the first machine with room has seen few of those without.
+        for rule, ruled_out in (("first fit", {}), ("chance", {"cpu": 4})):
+            seen = Explanation(rule=rule, looked_at=7, feasible=3, ruled_out={"cpu": 4})
+            placed = PlacedRecord(5, "a", [1], [4], "s-0", seen)
+            assert ask(A, placed).why().ruled_out == ruled_out
         # A score may be told without its machine.
         alone = Explanation(rule="best fit", score=12, second_score=9)
         assert ask(A, PlacedRecord(5, "a", [1], [4], "s-0", alone)).why().second_score == 9
