@@ -74,3 +74,9 @@ def test_what_still_runs_holds_its_device_at_the_end_of_a_run_too(at: int) -> No
     state = used(9, (1_000, 1, None), (300, 2, None), (200, 2, 4))
     assert free(state, at) == 700
     assert Occupancy(state, at).on("m") == ["j0/0", "j1/0"]
+
+
+def test_a_claim_that_begins_later_than_is_asked_for_lasts_no_time() -> None:
+    state = used(5, (600, 1, 3), (600, 2, 9), (400, 8, None))
+    assert state.claims.begin.tolist() == [1, 2, 8]
+    assert state.claims.end.tolist() == [3, 9, 8]

@@ -13,13 +13,15 @@ from argosy.experiments.execute import execute
 from argosy.host.records import AttemptRecord, LostRecord, PlacedRecord, RefusedRecord
 from argosy.model.errors import RunDirectoryError
 from argosy.model.explanations import Why
-from argosy.model.scenario import MachineCrash, Scenario
+from argosy.model.scenario import MachineCrash, Output, Scenario
 from argosy.records import directory
+from argosy.records.answers import TaskAnswers
 from argosy.records.audit import _Quarrels
 from argosy.records.directory import default_directory, open_run
 from argosy.records.files import write_whole
 from argosy.records.in_memory import RunInMemory
 from argosy.records.journal_run import JournalRun, open_recording
+from argosy.records.task_history import TaskHistory
 from argosy.testing.builders import SECOND, cell, job, scenario
 
 
@@ -37,6 +39,22 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def rows(columns: dict[str, Any]) -> list[tuple[int, ...]]:
     return sorted(zip(*(column.tolist() for column in columns.values()), strict=True))
+
+
+@pytest.mark.parametrize("engine", ["omega", "sparrow"])
+def test_a_task_that_still_runs_has_no_end_in_a_journal_of_decisions(
+    engine: str, tmp_path: Path
+) -> None:
+    jobs = [job("a", 2, seconds=100), job("b", seconds=1)]
+    output = Output(log="decisions")
+    execute(scenario(engine, jobs, horizon=10 * SECOND, output=output), tmp_path / "run")
+    run = open_run(tmp_path / "run")
+    for task, state in (("a/0", "running"), ("a/1", "running"), ("b/0", "finished")):
+        history = TaskHistory(run, task)
+        assert history.state() == state
+        assert (history.last_end() is None) is (state == "running")
+        ends = [line.text for line in TaskAnswers(run, task).story() if line.what == "finished"]
+        assert ends == (["finished after running for 1 s"] if task == "b/0" else [])
 
 
 def test_columns_that_were_kept_are_those_that_the_journal_tells(kept: Path) -> None:
