@@ -299,6 +299,41 @@ def test_a_link_s_room_is_shared_among_its_streams_only() -> None:
     assert alone.received == pytest.approx([0.0, 100.0], abs=0.001)
 
 
+@pytest.mark.parametrize(("receives", "rates"), [(100, [70.0, 30.0]), (60, [60.0, 30.0])])
+def test_what_one_stream_leaves_of_a_link_is_for_others_as_far_as_theirs_go(
+    receives: int, rates: list[float]
+) -> None:
+    shared = Transfers([receives, 100, 30], [100, 100, 100], 1e9, Random(1))
+    for task, machine in enumerate((0, 2)):
+        shared.begin(task, machine, 1_000.0, 0)
+        shared.under_way[task].sender = 1
+    assert shared.next_end() is not None
+    assert [stream.rate for stream in shared.under_way.values()] == rates
+
+
+def test_the_replica_is_read_whose_link_has_most_left_for_it() -> None:
+    def senders(outgoing: list[int]) -> list[int]:
+        links = Transfers([100] * 3, outgoing, 1e9, Random(1), replicas=40)
+        for task in range(4):
+            links.begin(task, 0, 10.0, 0)
+        return [stream.sender for stream in links.under_way.values()]
+
+    assert senders([900, 100, 250]) == [2, 2, 1, 2]
+    assert sorted(senders([900, 100, 100])) == [1, 1, 2, 2]
+
+
+def test_there_are_no_streams_without_blocks_nor_ends_in_the_past() -> None:
+    links = Transfers([100] * 2, [100] * 2, 100.0, Random(1), streams=3)
+    links.begin(0, 0, 150.0, 0)
+    assert [stream.block for stream in links.under_way.values()] == [100.0, 50.0]
+    links.begin(1, 0, 0.0, 0)
+    assert len(links.under_way) == 2
+    assert links.next_end() == SECOND + 1
+    # Whoever looks later sees an end that is due.
+    links.advance(3 * SECOND)
+    assert links.next_end() == 3 * SECOND + 1
+
+
 def test_a_transfer_ends_once_its_streams_have_ended() -> None:
     links_in = Transfers([100] * 2, [100] * 2, 100.0, Random(1), streams=3)
     links_in.begin(5, 0, 250.0, 0)
