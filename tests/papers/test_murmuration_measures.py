@@ -107,6 +107,7 @@ def test_a_cluster_is_full_from_when_nearly_all_slots_are_taken() -> None:
 def test_time_counts_from_the_start_if_a_cluster_is_never_full_in_time() -> None:
     started = [*range(1, 20)]
     assert steady(started[:18], [100] * 18, [0, 59]) == (0, 0.0)
+    assert steady([*started[:18], 30], [30, *[100] * 18], [0, 59]) == (0, 0.0)
     assert steady(started, [100] * 19, [0, 19]) == (0, 0.0)
     assert steady(started, [100] * 19, [0, 20]) == (19, 1.0)
 
@@ -244,6 +245,54 @@ def test_jobs_of_a_scheduler_that_starts_late_are_told_apart() -> None:
     assert result["jobs"] == 24
     assert "arrivals.p50" not in result.values
     assert "full" not in result.values
+
+
+def test_jobs_count_from_when_the_late_scheduler_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measures, "_quantiles", lambda values: values.tolist())
+    result = run_with(
+        [job(f"j{n}", 2, cpu=1_000, memory=0, seconds=1, submit=n / 2) for n in range(24)],
+        system="murmuration-fcfs", machines=30, schedulers=0.1, restart=1.0, workload="yahoo",
+    )  # fmt: skip
+    # All but those of second 0 and half a second later.
+    assert len(result.series["new"]) + len(result.series["others"]) == 22
+    assert min(len(result.series[name]) for name in ("new", "others")) >= 5
+    assert len(result.series["jct"]) == 24
+
+
+def test_updates_tell_of_placements_and_of_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    real = measures.summarise
+
+    def summarise(*given: Any) -> Any:
+        seen.append(real(*given))
+        return seen[-1]
+
+    monkeypatch.setattr(measures, "summarise", summarise)
+    result = run_with(
+        [job(f"j{n}", 2, cpu=1_000, memory=0, seconds=1, submit=n / 2) for n in range(24)],
+        system="murmuration-fcfs", machines=30, schedulers=0.1, workload="yahoo",
+    )  # fmt: skip
+    # Of 48 tasks, placements are told to two other schedulers, and ends to all three.
+    assert (result["schedulers"], result["notices"]) == (3, 3 * 48)
+    assert result["bytes"] == 8 * (2 * 48 + 3 * 48)
+    flood = run_with([job("a", 4, request=POD, seconds=1)], system="flood", pattern="C", machines=3)
+    used = seen[-1].utilisation
+    assert flood["utilisation"] == max(used.values()) > min(used.values())
+    assert max(used, key=used.__getitem__) != "cpu"
+
+
+def test_pods_on_a_trace_begin_with_any_job_and_go_round_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = [job(f"t{n}", 2, seconds=5, estimate=9) for n in range(7)]
+    monkeypatch.setattr(eagle, "read", lambda path, random, request: iter(known))
+    monkeypatch.setattr(fanout, "one_by_one", lambda chosen, pattern, random: chosen)
+    first = Random(3).child("workload").child("start").below(7)
+    assert first > 0
+    order = [f"t{(first + n) % 7}" for n in range(7)]
+    for pods, count in ((14, 7), (99, 7), (8, 4), (7, 4)):
+        chosen = jobs_of(point(system="kube-1s", pattern="A", pods=pods, trace="somewhere"))
+        assert [each.id for each in chosen] == order[:count]
 
 
 def run_with(jobs: Any, **told: Parameter) -> PointResult:
