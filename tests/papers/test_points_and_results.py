@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from argosy.model.errors import CommandError, TraceError, UnknownName
+from argosy.papers import experiment
 from argosy.papers.claims import Claim, if_done
 from argosy.papers.experiment import (
     ExperimentPoint,
@@ -191,6 +194,43 @@ def test_points_that_run_alone_are_run_in_their_order_after_the_others() -> None
     assert ran.points == points
 
 
+def test_only_others_share_processes_and_no_more_than_there_are_points(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pool's processes are threads here, which count."""
+    pools: list[int] = []
+
+    def pool(processes: int) -> ThreadPoolExecutor:
+        pools.append(processes)
+        return ThreadPoolExecutor(1)
+
+    monkeypatch.setattr(experiment, "worker_pool", pool)
+    points = [point(size=size) for size in (1, 2, 3, 4)]
+    here = threading.get_ident()
+
+    def ran(asked: ExperimentPoint) -> PointResult:
+        return PointResult({"here": float(threading.get_ident() == here)})
+
+    def where(processes: int, *alone: int) -> list[float]:
+        done = run_points(
+            points, ran, None, processes=processes,
+            alone=lambda each: each.parameters["size"] in alone,
+        )  # fmt: skip
+        return [done[digest(each)]["here"] for each in points]
+
+    assert where(9, 2) == [0, 1, 0, 0]
+    assert where(2) == [0, 0, 0, 0]
+    # A single point that may share needs no other process.
+    assert where(9, 1, 2, 4) == [1, 1, 1, 1]
+    assert pools == [3, 2]
+
+
+def test_results_of_another_version_are_other_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = digest(point())
+    monkeypatch.setattr(experiment, "__version__", "0.0.0")
+    assert digest(point()) != before
+
+
 POINTS = [
     point("1", size=1, load=0.5, of="a"),
     point("1", size=2, load=0.5, of="a"),
@@ -284,6 +324,23 @@ def test_a_trace_without_some_tables_is_told_with_those_that_are_missing(tmp_pat
     )
 
 
+def test_a_trace_is_known_by_the_sizes_of_its_files_in_whatever_order_they_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for table in TABLES:
+        (tmp_path / table).mkdir()
+        (tmp_path / table / "part-00000").write_text("1\n")
+    first = on_google_trace(point("12"), tmp_path, ("12",))
+    glob = Path.glob
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "glob", lambda self, what: iter(sorted(glob(self, what), reverse=True)))
+        assert on_google_trace(point("12"), tmp_path, ("12",)) == first
+        patch.setattr(Path, "glob", lambda self, what: sorted(glob(self, what)))
+        assert on_google_trace(point("12"), tmp_path, ("12",)) == first
+    (tmp_path / TABLES[1] / "part-00000").write_text("1")
+    assert on_google_trace(point("12"), tmp_path, ("12",)) != first
+
+
 def test_a_point_on_a_trace_says_where_it_is_and_what_it_has(tmp_path: Path) -> None:
     for table in TABLES:
         (tmp_path / table).mkdir()
@@ -301,3 +358,11 @@ def test_a_point_on_a_trace_says_where_it_is_and_what_it_has(tmp_path: Path) -> 
     assert on_google_trace(plain, tmp_path, ("12",)) == told
     (tmp_path / "job_events" / "part-00002").write_text("")
     assert on_google_trace(plain, tmp_path, ("12",)) != told
+    # A table of another name is another one.
+    digests = []
+    for name in ("u", "v"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part-00000").write_text("1\n")
+        digests.append(on_google_trace(plain, tmp_path, ("12",)).parameters["digest"])
+        (tmp_path / name / "part-00000").unlink()
+    assert digests[0] != digests[1]
