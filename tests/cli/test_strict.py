@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import QUICKSTART, Call
+
+from argosy.cli.strictness import unmet_notes
+from argosy.scenarios import unmeetable_demands
 
 NEVER = """\
 name = "never"
@@ -79,3 +83,24 @@ def test_a_sweep_says_for_which_values_a_demand_can_never_be_met(argosy: Call, n
     refused = argosy("sweep", str(never), "--vary", vary, "--strict")
     assert (refused.code, refused.out) == (2, "")
     assert "never.toml with cell.machines.m.capacity.cpu = 4000" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("count", "changed", "last"),
+    [
+        (5, "", "can never be met: demand 4"),
+        (6, "", "1 more demand can never be met: argosy constraints lint f.toml"),
+        (9, "", "4 more demands can never be met: argosy constraints lint f.toml"),
+        # The file alone may ask for nothing of the kind.
+        (6, "seed = 3", "1 more demand can never be met"),
+    ],
+)
+def test_of_many_demands_five_are_told_and_the_rest_counted(
+    count: int, changed: str, last: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demands = [f"demand {number}" for number in range(count)]
+    monkeypatch.setattr(unmeetable_demands, "unmeetable_demands", lambda scenario: iter(demands))
+    spec: Any = None
+    notes = unmet_notes(spec, Path("f.toml"), False, changed=changed)
+    assert notes[:5] == [f"can never be met: {demand}" for demand in demands[:5]]
+    assert (len(notes), notes[-1]) == (5 + (count > 5), last)
