@@ -74,6 +74,14 @@ def test_measures_by_kind_are_of_the_jobs_of_that_kind(on_jobs: Any) -> None:
     assert found["tasks_pending"] == 0
 
 
+def test_jobs_that_nobody_began_with_are_not_decided_on_nor_waited_for(on_jobs: Any) -> None:
+    """In an hour, the first of two batch jobs of 4,000 s each is still being decided on."""
+    found = on_jobs(JOBS[:3], hours=1.0, batch_t_job=4_000.0, batch_t_task=0.0)
+    assert (found["batch.jobs"], found["batch.begun"], found["batch.unscheduled"]) == (2, 1, 1)
+    assert found["batch.busyness_once"] == pytest.approx(4_000 / HOUR)
+    assert (found["batch.wait"], found["batch.wait_mad"]) == (0, 0)
+
+
 def test_deciding_once_is_shared_by_the_schedulers_of_a_kind(on_jobs: Any) -> None:
     one, two = (on_jobs(JOBS, hours=30.0, batch_t_job=1.0, schedulers=count) for count in (1, 2))
     assert one["batch.busyness_once"] == pytest.approx(2 * two["batch.busyness_once"])
