@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from gang_cluster import APART, member, members
+from gang_cluster import HOST, member, members
 from msgspec.structs import replace
 from test_group_lives import cluster, place, states, tell
 from test_moved_pods import made_by
@@ -18,6 +18,15 @@ from argosy.kubernetes.objects import Pod
 from argosy.model.explanations import Why
 from argosy.worlds.kubernetes.moves import MOVABLE
 from argosy.worlds.kubernetes.tracked import PodState
+
+#: Of what no pod here is.
+AWAY = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "none"}}}
+        ]
+    }
+}
 
 
 class TestMembers:
@@ -66,6 +75,9 @@ class TestMembers:
         assert states(pods) == {"c": "claimed", "d": "outside"}
         assert pods.pods["d"].obstacle == "2 of 3 pods of group g exist"
         assert [name for name, _ in world.cancelled][-1] == "one.d"
+        tell(pods, member("e", 3))
+        place(pods, "one.group:g", "n0")
+        assert [pods.is_short(job) for job in ("one.group:g", "one.c")] == [True, False]
 
     @pytest.mark.parametrize("apart", [False, True])
     def test_a_group_of_which_one_heeds_others_is_decided_on_before_what_comes_next(
@@ -73,7 +85,7 @@ class TestMembers:
     ) -> None:
         told = ToldCluster("n0", "n1")
         told.pods.set_pod(member("a", 2))
-        told.pods.set_pod(member("b", 2, **({"affinity": APART} if apart else {})))
+        told.pods.set_pod(member("b", 2, **({"affinity": AWAY} if apart else {})))
         told.pods.set_pod(pod("x"))
         told.pods.flush()
         lines = [line for line in told.world.told() if not line.startswith("mark")]
@@ -121,6 +133,31 @@ class TestMembers:
             assert list(world.waiting) == ["one.group:g~2"]
             assert world.cancelled == [("one.group:g", [0, 1, 2])]
             pods.follow_up()
+
+    def test_what_is_new_is_submitted_before_a_choice_is_undone(self) -> None:
+        told = ToldCluster("n0", "n1")
+        for uid in "ab":
+            told.pods.set_pod(member(uid, 2))
+        told.pods.flush()
+        told.world.told()
+        told.pods.set_pod(pod("x"))
+        told.pods.remove_pod("b")
+        told.are("submit one.x (1000m 0Gi)", "cancel one.group:g")
+
+
+def test_room_that_nobody_waits_for_on_its_node_is_looked_at_by_others() -> None:
+    told = ToldCluster("n0")
+    told.pods.set_pod(pod("there", 4, on="n0", schedulerName="another"))
+    told.pods.set_pod(pod("p", 4))
+    told.pods.flush()
+    told.pods.waits("one.p")
+    told.pods.look_again()
+    assert not told.pods.needs_look
+    told.world.told()
+    told.pods.remove_pod("there")
+    assert told.pods.needs_look
+    told.pods.look_again()
+    told.are("cancel one.there", "cancel one.p", "submit one.p~2 (4000m 0Gi)")
 
 
 def test_who_has_waited_for_a_node_longest_goes_first_though_others_need_less() -> None:
