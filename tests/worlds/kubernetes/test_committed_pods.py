@@ -78,11 +78,51 @@ def test_a_job_whose_pod_cannot_be_made_has_failed() -> None:
 
 
 def test_a_pod_whose_commit_was_undone_before_it_was_seen_is_evicted() -> None:
-    pods, _, pod = committed()
+    pods, world, pod = committed()
     pods.pushed_off("web", Why.CANCELLED)
     pods.set_pod(pod)
     pods.set_pod(pod)
     assert list(pods.orders) == [EvictOrder(pod, Why.CANCELLED)]
+    pods.flush()
+    assert not world.waiting, "whoever committed it decides anew"
+
+
+def test_a_world_that_is_built_anew_knows_of_no_commit() -> None:
+    pods, world, pod = committed()
+    assert pods.has_try(7)
+    pods.recover({}, {})
+    assert not pods.has_try(7)
+    pods.set_pod(pod)
+    pods.flush()
+    assert list(pods.orders) == [EvictOrder(pod, Why.CANCELLED)]
+    assert not world.waiting
+
+
+def test_a_pod_that_is_gone_by_itself_has_ended_well_and_any_other_is_lost() -> None:
+    for by_itself in (True, False):
+        pods, world, pod = committed()
+        pods.set_pod(pod)
+        pods.bound("u")
+        pods.set_pod(on_node(pod, "n0"))
+        pods.remove_pod("u", by_itself=by_itself)
+        assert world.finished == ([(7, 0, "")] if by_itself else [])
+        assert not world.tries
+
+
+def test_the_try_of_a_pod_that_is_not_admitted_is_its_own_until_it_is_refused() -> None:
+    pods, world, pod = committed()
+    cordoned = msgspec.to_builtins(node("n0")) | {"spec": {"unschedulable": True}}
+    pods.set_node(msgspec.convert(cordoned, Node))
+    refused: list[tuple[int, Why, bool]] = []
+
+    def refuse_try(number: int, why: Why) -> None:
+        refused.append((number, why, pods.has_try(number)))
+        RecordedPodWorld.refuse_try(world, number, why)
+
+    world.refuse_try = refuse_try  # type: ignore[method-assign]
+    pods.set_pod(pod)
+    assert refused == [(7, Why.FILTERED, True)]
+    assert not pods.has_try(7)
 
 
 def test_a_pod_on_a_node_is_evicted_if_its_commit_is_not_known() -> None:
