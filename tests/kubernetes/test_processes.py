@@ -113,6 +113,22 @@ def test_a_program_that_does_not_exist_is_an_error(keeper: ProcessKeeper, home: 
     process.close()
 
 
+def test_nothing_starts_once_who_starts_it_is_gone_and_closing_goes_on(
+    keeper: ProcessKeeper, home: Path
+) -> None:
+    process = started(keeper, home)
+    keeper._process.kill()
+    keeper._process.wait(PATIENCE)
+    for _ in range(2):
+        with pytest.raises(ControlPlaneError, match=r"^/bin/sleep cannot be started: .+"):
+            started(keeper, home)
+    # The kernel has killed it, and what is gone can be killed.
+    assert process.has_ended(PATIENCE)
+    process.kill()
+    process.close()
+    keeper.close(keep=home / "logs")
+
+
 @pytest.mark.parametrize("victim", ["user", "keeper"])
 def test_nothing_survives_a_kill(home: Path, victim: str) -> None:
     with subprocess.Popen(

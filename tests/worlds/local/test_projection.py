@@ -423,6 +423,17 @@ class TestWriting:
             projection.write(turn, at, at)
         projection.committed()
 
+    def test_what_a_turn_has_changed_is_not_written_by_the_next(self, store: LocalStore) -> None:
+        projection = begun(records.MachineRecord(11, AddMachine(Machine("new", ROOM))))
+        self.write(projection, store, 1)
+        fold(projection, records.MachineRecord(12, DrainMachine(2)))
+        self.write(projection, store, 2)
+        with store.turn() as turn:
+            turn.execute("UPDATE machines SET is_draining = 0")
+        self.write(projection, store, 3)
+        assert store.rows("SELECT name, is_draining FROM machines") == [("new", 0)]
+        assert sorted(store.rows("SELECT * FROM job_turns")) == [(0, 1), (0, 2), (1, 1)]
+
     def test_a_job_is_forgotten_once_its_end_is_on_the_disk(self, store: LocalStore) -> None:
         projection = begun(records.ExplainedRecord(15, "a", [0], "s", CHOICE), PLACED, keeps=True)
         row = projection.by_id["a"]
