@@ -1,0 +1,108 @@
+"""A rulebook whose nodes go and come: what it marks then, and what it has forgotten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from test_pod_parts import node, pod, taint
+
+from argosy.kubernetes.objects import Pod
+from argosy.worlds.kubernetes.rulebook import PodNeeds, Rulebook
+
+ZONE = "topology.kubernetes.io/zone"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class Book:
+    """A rulebook, and what it has marked since the last look."""
+
+    def __init__(self) -> None:
+        self.marks: list[tuple[str, str, tuple[str, ...], bool]] = []
+        self.rules = Rulebook(
+            lambda attribute, group, sets, is_given: self.marks.append(
+                (attribute, group, tuple(sorted(sets)), is_given)
+            )
+        )
+
+    def take(self) -> list[tuple[str, str, tuple[str, ...], bool]]:
+        marks, self.marks[:] = list(self.marks), []
+        return marks
+
+
+def apart(app: str, key: str = "disk", **metadata: Any) -> Pod:
+    """A pod that is not to be with those of an app."""
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    return pod(
+        {"labels": {"app": app}, **metadata}, affinity={"podAntiAffinity": {REQUIRED: [term]}}
+    )
+
+
+def needs_of(book: Book, made: Pod) -> PodNeeds:
+    return book.rules.needs(made)
+
+
+def test_a_node_that_comes_back_is_marked_as_a_new_one_is() -> None:
+    book = Book()
+    book.rules.set_node(node("a", {"disk": "1"}))
+    needs = needs_of(book, apart("web"))
+    first = book.take()
+    assert {(names, is_given) for _, _, names, is_given in first} == {(("a",), True)}
+    assert {attribute for attribute, *_ in first} >= set(needs.attributes)
+    for _ in range(2):
+        book.rules.remove_node("a")
+        assert book.take() == []
+        book.rules.set_node(node("a", {"disk": "1"}))
+        assert sorted(book.take()) == sorted(first)
+    book.rules.set_node(node("a", {"disk": "1"}))
+    assert book.take() == []
+
+
+def test_pods_are_gone_with_their_node_whatever_is_asked_later() -> None:
+    book = Book()
+    for name in "ab":
+        book.rules.set_node(node(name, {"disk": name}))
+    there = needs_of(book, pod({"labels": {"app": "web"}}))
+    book.rules.put("p", there, "a")
+    book.rules.put("q", there, "b")
+    book.rules.remove_node("a")
+    assert (book.rules.pods_on("a"), book.rules.pods_on("b")) == ([], ["q"])
+    needs = needs_of(book, apart("web"))
+    book.rules.set_node(node("a", {"disk": "a"}))
+    assert book.rules.forbidding(needs, "a") is None
+    assert book.rules.forbidding(needs, "b") is not None
+    book.rules.leave("p")
+    book.rules.leave("q")
+    assert book.rules.forbidding(needs, "b") is None
+
+
+def test_nodes_once_avoided_are_remembered_when_none_is_left() -> None:
+    book = Book()
+    assert not book.rules.has_soft_taints
+    book.rules.set_node(node("a", {}, taints=[taint("k", "NoSchedule")]))
+    assert not book.rules.has_soft_taints
+    book.rules.set_node(node("a", {}, taints=[taint("k", "PreferNoSchedule")]))
+    for change in (lambda: book.rules.set_node(node("b", {})), lambda: book.rules.remove_node("a")):
+        assert book.rules.has_soft_taints
+        change()
+    assert book.rules.has_soft_taints
+
+
+def test_a_zone_is_marked_at_once_only_if_all_of_its_nodes_change() -> None:
+    book = Book()
+    for name, zone in (("a", "x"), ("b", "x"), ("c", "y")):
+        book.rules.set_node(node(name, {ZONE: zone}))
+    there = needs_of(book, pod({"labels": {"app": "web"}}))
+    needs_of(book, apart("web", ZONE))
+    book.take()
+    book.rules.put("p", there, "a")
+    [closed] = book.take()
+    assert closed[1:] == (ZONE, ("x",), False)
+    # A node that comes meanwhile is closed from the start, and opens with the others.
+    book.rules.set_node(node("d", {ZONE: "x"}))
+    assert closed[0] not in {attribute for attribute, *_ in book.take()}
+    book.rules.leave("p")
+    assert book.take() == [(closed[0], ZONE, ("x",), True)]
+    assert list(book.rules.members(ZONE, ["x", "nowhere", "y"])) == ["a", "b", "d", "c"]
+    # A new host is told of nodes one by one.
+    book.rules.mark_all()
+    assert {names for _, _, names, is_given in book.take() if is_given} == {("a", "b", "c", "d")}
