@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from test_pod_parts import node, pod, taint
 
 from argosy.kubernetes.objects import Pod
+from argosy.worlds.kubernetes import rulebook as rulebooks
 from argosy.worlds.kubernetes.rulebook import PodNeeds, Rulebook
 
 ZONE = "topology.kubernetes.io/zone"
@@ -106,3 +108,96 @@ def test_a_zone_is_marked_at_once_only_if_all_of_its_nodes_change() -> None:
     # A new host is told of nodes one by one.
     book.rules.mark_all()
     assert {names for _, _, names, is_given in book.take() if is_given} == {("a", "b", "c", "d")}
+
+
+PORT = {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]}
+
+
+@pytest.mark.parametrize("most_unused", [0, 256])
+@pytest.mark.parametrize("stays", [False, True])
+@pytest.mark.parametrize("what", ["port", "claim", "avoided"])
+def test_what_a_pod_brings_to_its_node_keeps_others_away(
+    what: str, stays: bool, most_unused: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if nothing that is unused is kept, and if the pod has nothing to choose any more."""
+    monkeypatch.setattr(rulebooks, "MOST_UNUSED", most_unused)
+    book = Book()
+    for name in "ab":
+        book.rules.set_node(node(name, {"disk": name}))
+    claims = ["one/c"] if what == "claim" else []
+    spec = PORT if what == "port" else {}
+    term = {"topologyKey": "disk", "labelSelector": {"matchLabels": {"app": "other"}}}
+    if what == "avoided":
+        spec = {"affinity": {"podAntiAffinity": {REQUIRED: [term]}}}
+    first = pod({"uid": "first"}, **spec)
+    brought = (
+        book.rules.presence(first, claims) if stays else book.rules.needs(first, claims=claims)
+    )
+    book.rules.put("first", brought, "a")
+    other = pod({"uid": "other", "labels": {"app": "other"}}, **(PORT if what == "port" else {}))
+    needs = book.rules.needs(other, claims=claims)
+    assert book.rules.forbidding(needs, "a") is not None
+    assert (book.rules.forbidding(needs, "b") is not None) is (what == "claim")
+    # Both are told to schedulers at once: the rules of nodes, and what is in the way.
+    assert len(needs.attributes) == len({*needs.attributes}) == 2
+    plain = book.rules.needs(pod({"uid": "plain"}))
+    assert book.rules.forbidding(plain, "a") is None
+    book.rules.leave("first")
+    assert book.rules.forbidding(needs, "a") is book.rules.forbidding(needs, "b") is None
+    for each in (brought, needs, plain):
+        assert not book.rules.is_unused
+        book.rules.release(each)
+    assert book.rules.is_unused
+
+
+def test_labels_of_a_namespace_are_those_it_was_last_told_with() -> None:
+    book, labels = Book(), {"team": "x"}
+    book.rules.set_node(node("a", {"disk": "a"}))
+    book.rules.set_namespace("two", labels)
+    term = {
+        "topologyKey": "disk",
+        "labelSelector": {},
+        "namespaceSelector": {"matchLabels": {"team": "y"}},
+    }
+    away = needs_of(book, pod(affinity={"podAntiAffinity": {REQUIRED: [term]}}))
+    there = needs_of(book, pod({"namespace": "two", "uid": "there"}))
+    book.rules.put("there", there, "a")
+    for team, is_open in (("y", False), ("x", True), ("y", False)):
+        labels["team"] = team
+        book.rules.set_namespace("two", labels)
+        assert (book.rules.forbidding(away, "a") is None) is is_open
+
+
+def test_a_new_host_is_told_of_no_mark_that_no_node_has() -> None:
+    book = Book()
+    book.rules.set_node(node("a"))
+    needs_of(book, pod(nodeSelector={"disk": "tape"}))
+    needs_of(book, apart("web"))
+    there = needs_of(book, pod({"labels": {"app": "web"}}))
+    book.rules.put("there", there, "a")
+    book.take()
+    book.rules.mark_all()
+    assert all(names == ("a",) for _, _, names, _ in book.take())
+
+
+@pytest.mark.parametrize("most_unused", [0, 256])
+def test_the_weights_of_equal_wishes_are_added_and_their_marks_kept(
+    most_unused: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rulebooks, "MOST_UNUSED", most_unused)
+    book = Book()
+    book.rules.set_node(node("a", {"disk": "ssd"}))
+    expression = {"key": "disk", "operator": "In", "values": ["ssd"]}
+    preferred = [
+        {"weight": weight, "preference": {"matchExpressions": [expression]}} for weight in (3, 4)
+    ]
+    wishing = pod(
+        affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    )
+    needs = book.rules.needs(wishing, heeds_wishes=True)
+    [(name, weight)] = needs.wishes.items()
+    marked = [(each, is_given) for each, _, _, is_given in book.take() if each == name]
+    # Each is a share of what a node gets that fulfils all.
+    assert (weight, marked) == (8_571 + 11_428, [(name, True)])
+    assert book.rules.needs(wishing).wishes == {}
+    book.rules.release(needs)
