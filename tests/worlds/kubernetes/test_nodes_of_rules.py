@@ -199,5 +199,35 @@ def test_the_weights_of_equal_wishes_are_added_and_their_marks_kept(
     marked = [(each, is_given) for each, _, _, is_given in book.take() if each == name]
     # Each is a share of what a node gets that fulfils all.
     assert (weight, marked) == (8_571 + 11_428, [(name, True)])
-    assert book.rules.needs(wishing).wishes == {}
-    book.rules.release(needs)
+    plain = book.rules.needs(wishing)
+    assert plain.wishes == {}
+    for each in (needs, plain):
+        book.rules.release(each)
+    assert book.rules.is_unused
+
+
+def test_a_rule_that_was_forgotten_is_as_new_when_it_is_needed_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rulebooks, "MOST_UNUSED", 0)
+    book = Book()
+    book.rules.set_node(node("a", {"disk": "a"}))
+    there = needs_of(book, pod({"uid": "there", "labels": {"app": "web"}}))
+    book.rules.put("there", there, "a")
+    names = []
+    for _ in range(3):
+        needs = needs_of(book, apart("web"))
+        names.append(list(needs.attributes))
+        obstacle = book.rules.forbidding(needs, "a")
+        assert obstacle is needs.terms[0]
+        # What avoids it is in its way, too, as long as it is there.
+        after = needs_of(book, pod({"uid": "after", "labels": {"app": "web"}}))
+        assert len(after.terms) == 1
+        for each in (needs, after):
+            book.rules.release(each)
+        last = needs_of(book, pod({"uid": "last", "labels": {"app": "web"}}))
+        assert last.terms == ()
+        book.rules.release(last)
+        book.rules.leave("there")
+        book.rules.put("there", there, "a")
+    assert names == [names[0]] * 3
