@@ -110,7 +110,9 @@ def test_a_zone_is_marked_at_once_only_if_all_of_its_nodes_change() -> None:
     assert {names for _, _, names, is_given in book.take() if is_given} == {("a", "b", "c", "d")}
 
 
-PORT = {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]}
+PORT: dict[str, Any] = {
+    "containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+}
 
 
 @pytest.mark.parametrize("most_unused", [0, 256])
@@ -125,7 +127,7 @@ def test_what_a_pod_brings_to_its_node_keeps_others_away(
     for name in "ab":
         book.rules.set_node(node(name, {"disk": name}))
     claims = ["one/c"] if what == "claim" else []
-    spec = PORT if what == "port" else {}
+    spec: dict[str, Any] = PORT if what == "port" else {}
     term = {"topologyKey": "disk", "labelSelector": {"matchLabels": {"app": "other"}}}
     if what == "avoided":
         spec = {"affinity": {"podAntiAffinity": {REQUIRED: [term]}}}

@@ -20,7 +20,7 @@ from argosy.worlds.kubernetes.moves import MOVABLE
 from argosy.worlds.kubernetes.tracked import PodState
 
 #: Of what no pod here is.
-AWAY = {
+AWAY: dict[str, Any] = {
     "podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [
             {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "none"}}}
@@ -85,7 +85,8 @@ class TestMembers:
     ) -> None:
         told = ToldCluster("n0", "n1")
         told.pods.set_pod(member("a", 2))
-        told.pods.set_pod(member("b", 2, **({"affinity": AWAY} if apart else {})))
+        spec: dict[str, Any] = {"affinity": AWAY} if apart else {}
+        told.pods.set_pod(member("b", 2, **spec))
         told.pods.set_pod(pod("x"))
         told.pods.flush()
         lines = [line for line in told.world.told() if not line.startswith("mark")]
@@ -310,7 +311,7 @@ class TestMoves:
         told = ToldCluster("n0", "n1")
 
         def owned(uid: str, by: str) -> Pod:
-            owners = [{"kind": "Thing", "name": "thing", "uid": "thing"}]
+            owners: list[dict[str, Any]] = [{"kind": "Thing", "name": "thing", "uid": "thing"}]
             owners.append({"kind": "ReplicaSet", "name": by, "uid": by, "controller": True})
             return named(uid, uid, ownerReferences=owners)
 
