@@ -220,6 +220,7 @@ def test_constraints_are_printed_as_tables_and_rows_too(written, capsys):
         ((), "neither or both of --to and --from; expected one of them"),
         (("--to", "yarn", "--from", "yarn"), "neither or both of --to and --from"),
         (("--to", "yarn", "--tag", "zk"), "--tag zk; expected TAG=COUNT, such as zk=3"),
+        (("--to", "yarn", "--tag", "zk=²"), "--tag zk=²; expected TAG=COUNT, such as zk=3"),
         (("--from", "yarn"), "rules.txt: "),
     ],
 )

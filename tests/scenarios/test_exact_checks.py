@@ -74,6 +74,7 @@ def test_a_value_is_replaced_where_it_stands(path: str, found: Any) -> None:
         ("list.2", "list.2", ("list",), "a number below 2"),
         ("fleet.4.x", "fleet.4", ("fleet",), "a, b, or a number below 4"),
         ("fleet.c.x", "fleet.c", ("fleet",), "a, b, or a number below 4"),
+        (f"list.{'9' * 5_000}", f"list.{'9' * 5_000}", ("list",), "a number below 2"),
         ("horizon.x", "horizon.x", ("horizon",), "nothing below a value"),
     ],
 )

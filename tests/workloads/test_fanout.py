@@ -65,6 +65,7 @@ def test_only_the_requested_number_of_jobs_is_read(tmp_path: Path) -> None:
     [
         ("0 1 1 1\n0 2 1 1\n", 2, "durations"),
         ("0 x 1 1\n", 1, "tasks"),
+        (f"0 {'9' * 5_000} 1 1\n", 1, "tasks"),
         ("0 0 1\n", 1, "tasks"),
         ("-1 1 1 1\n", 1, "submit"),
         ("0 1 nan 1\n", 1, "mean"),

@@ -139,7 +139,7 @@ def _to(system: str, file: Path, tags: tuple[str, ...], static: tuple[str, ...])
     counts = {}
     for tag in tags:
         name, _, count = tag.partition("=")
-        if not count.isdigit():
+        if not (count.isascii() and count.isdecimal() and len(count) < 16):
             raise CommandError(f"--tag {tag}", expected="TAG=COUNT, such as zk=3")
         counts[name] = int(count)
     text = to_yarn(constraints, counts)

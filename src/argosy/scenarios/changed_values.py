@@ -83,7 +83,7 @@ def _change(table: Any, change: ChangedValue, done: TablePath) -> None:
 
 def _element(elements: list[Any], key: str) -> int | None:
     """An element by its number, or by its name or id."""
-    if key.isdecimal():
+    if key.isdecimal() and len(key) < 16:
         return int(key) if int(key) < len(elements) else None
     names = _names(elements)
     return names.index(key) if key in names else None

@@ -123,9 +123,11 @@ def _job(
     if len(fields) < len(_FIELDS):
         raise _error(path, number, None, f"{len(fields)} fields", "submit, tasks, mean, ...")
     submit = _micros(path, number, "submit", fields[0], least=0)
-    if not fields[1].isdecimal() or not 1 <= int(fields[1]) <= MOST_TASKS:
+    # Python itself refuses to read very long numbers.
+    is_number = fields[1].isdecimal() and len(fields[1]) < 20
+    count = int(fields[1]) if is_number else 0
+    if not 1 <= count <= MOST_TASKS:
         raise _error(path, number, "tasks", excerpt(fields[1]), f"1 to {MOST_TASKS:,} tasks")
-    count = int(fields[1])
     mean = _micros(path, number, "mean", fields[2], least=1)
     if has_heading:
         if len(fields) != len(_FIELDS):

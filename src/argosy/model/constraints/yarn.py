@@ -37,7 +37,9 @@ from argosy.model.machines import MACHINE_GROUP
 
 _SCOPES: Final = {"NODE": MACHINE_GROUP, "RACK": "rack"}
 _GROUPS: Final = {group: scope for scope, group in _SCOPES.items()}
-_SOURCE: Final = re.compile(r"([A-Za-z0-9_.-]+)=([0-9]+),")
+#: Longer numbers are typing errors.
+_COUNT: Final = "[0-9]{1,15}"
+_SOURCE: Final = re.compile(rf"([A-Za-z0-9_.-]+)=({_COUNT}),")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
 
@@ -109,7 +111,7 @@ def _rule(subject: tuple[str, ...], text: str, start: int, whole: str) -> Constr
     least, most = (1, None) if kind == "IN" else (0, 0)
     tags = words[2:]
     if kind == "CARDINALITY":
-        if len(tags) < 3 or not (tags[-2].isdigit() and tags[-1].isdigit()):
+        if len(tags) < 3 or not all(re.fullmatch(_COUNT, bound) for bound in tags[-2:]):
             _fail("no bounds", whole, start + len(text), "tags, the least and the largest count")
         *tags, low, high = tags
         least, most = int(low), int(high)
