@@ -166,8 +166,8 @@ def test_yarn_joins_whole_constraints_and_several_tags_mean_any_of_them() -> Non
     "text",
     ["", "a,IN,NODE,b", "a=1,IN,HALL,b", "a=1,NEAR,NODE,b", "a=1,IN,NODE", "a=1,AND(IN,NODE,b",
      "a=1,CARDINALITY,NODE,b,c,1,2", "a=1,IN,NODE,not-self/b", "a=1,AND(IN,NODE,b)",
-     "a=1,CARDINALITY,NODE,b,1", "a=1,CARDINALITY,NODE,b,²,3", "a=1,CARDINALITY,NODE,b,1,٣",
-     "a=١,IN,NODE,b", f"a={'9' * 5_000},IN,NODE,b", f"a=1,CARDINALITY,NODE,b,1,{'9' * 5_000}"],
+     "a=1,CARDINALITY,NODE,b,1", "a=1,CARDINALITY,NODE,b,²,3", "a=1,CARDINALITY,NODE,b,1,\u0663",
+     "a=\u0661,IN,NODE,b", f"a={'9' * 5_000},IN,NODE,b", f"a=1,CARDINALITY,NODE,b,1,{'9' * 5_000}"],
 )  # fmt: skip
 def test_a_yarn_specification_that_means_nothing_here_is_refused(text) -> None:
     with pytest.raises(Untranslatable):
