@@ -249,6 +249,29 @@ class TestApart:
         assert found(Job("s", (endless,), kind="batch"), APART)
         assert not found(Job("s", (endless, group(1, 1_000)), kind="batch"), APART)
 
+    def test_bounds_that_can_be_kept_or_concern_nobody_hide_no_other(self) -> None:
+        both = group(4, 1_000, tags=("v", "w"))
+        job = Job("s", (both,), kind="service")
+        for rule in (
+            "w -> {w, 0, 9} and {v, 0, 0} in machine hard",
+            "w -> {x, 0, 0} and {v, 0, 0} in machine hard",
+        ):
+            demand = only(job, rule)
+            assert demand[2] == 3
+            assert "allows 1 task per machine" in demand[3]
+
+    def test_all_groups_that_a_bound_counts_count_together_and_no_others(self) -> None:
+        others = group(9, 1_000)
+        web = [group(count, 4_000, tags=("w",)) for count in (2, 3)]
+        rule = "w -> {w, 0, 1} in rack hard"
+        [demand] = found(Job("s", (web[0], others, web[1]), kind="service"), rule)
+        assert (demand.group, demand.most) == (-1, 4)
+        assert demand.problem.startswith("has 5 tasks that must run at once, ")
+        assert not found(Job("s", (web[0], others), kind="service"), rule)
+        # Of requests that differ, each place has room for those of either.
+        wide = "w -> {w, 0, 2} in rack hard"
+        assert not found(Job("s", tuple(web), kind="service"), wide)
+
     def test_its_own_constraints_come_before_the_operators(self) -> None:
         own = parse_constraint("appID:self -> {appID:self, 0, 1} in rack hard")
         demands = found(self.web(5, constraints=(own,)), APART)

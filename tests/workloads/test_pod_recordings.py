@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from argosy.kubernetes.objects import Node, Pod
+from argosy.model.constraints.parts import leaves
 from argosy.model.resources import Resources
 from argosy.model.truth import SimulatedJob
 from argosy.workloads.pod_constraints import constraints_of, port_tags
@@ -448,3 +449,79 @@ def test_a_port_of_the_pod_alone_is_nothing_to_carry_over() -> None:
     ports = [{"containerPort": 1, "hostIP": "10.0.0.1"}]
     made = pod(containers=[{"name": "c", "ports": ports}])
     assert recorded([node("n0")], life(made, 10)).left_out == ()
+
+
+def test_pods_that_ask_for_the_same_in_another_order_are_alike_and_equal_times_are_one() -> None:
+    selectors = ({"disk": "ssd", "zone": "b"}, {"zone": "b", "disk": "ssd"})
+    lives = [
+        life(pod(f"w{n}", owner="Job/w", nodeSelector=selector), 110, 112, 130)
+        for n, selector in enumerate(selectors)
+    ]
+    found = only(carried(*lives))
+    [group], [truth] = found.job.groups, found.truth
+    assert (group.count, group.requires) == (2, {"disk": "ssd", "zone": "b"})
+    assert truth.durations == (18 * SECOND,)
+
+
+def test_pods_of_one_owner_that_differ_in_kind_or_rules_are_jobs_of_their_own() -> None:
+    apart = {
+        "podAntiAffinity": {
+            REQUIRED: [{"labelSelector": {"matchLabels": {"app": "w"}}, "topologyKey": "zone"}]
+        }
+    }
+    lives = [
+        life(pod("a", owner="Job/w", **ANYWHERE), 110),
+        life(pod("b", owner="Job/w", restartPolicy="Always", **ANYWHERE), 110),
+        life(pod("c", owner="Job/w", affinity=apart, **ANYWHERE), 110),
+        life(pod("d", owner="Job/w", **ANYWHERE), 111),
+    ]
+    jobs = carried(*lives).jobs
+    assert [(each.id, each.kind, each.tasks, len(each.job.constraints)) for each in jobs] == [
+        ("one.w", "batch", 2, 0),
+        ("one.w.2", "service", 1, 0),
+        ("one.w.3", "batch", 1, 1),
+    ]
+
+
+def test_what_was_there_from_the_beginning_is_in_the_order_in_which_it_came() -> None:
+    lives = [life(pod(name, **ANYWHERE), came, 95) for name, came in (("q", 60), ("p", 50))]
+    assert [(each.id, each.submit) for each in carried(*lives).jobs] == [("one.p", 0), ("one.q", 0)]
+
+
+def test_a_place_that_is_known_by_its_full_name_is_not_another_of_its_short_one() -> None:
+    full = "topology.kubernetes.io/zone"
+    nodes = [node("n0", {full: "a", "zone": "x"}), node("n1", {full: "b", "zone": "x"})]
+    found = recorded(nodes, life(pod(affinity=near("app", full, "db")), 10))
+    assert [machine.joins for machine in found.machines] == [{"zone": ("a",)}, {"zone": ("b",)}]
+    [constraint] = only(found).job.constraints
+    assert [leaf.group for leaf in leaves(constraint.rule)] == ["zone"]
+
+
+def test_attributes_are_labels_that_can_be_named_and_taints_with_or_without_a_value() -> None:
+    taints = [
+        {"key": "bare", "effect": "NoExecute"},
+        {"key": "full", "value": "v", "effect": "PreferNoSchedule"},
+    ]
+    found = recorded([node("n0", {"a b": "1", "c": ""}, taints=taints)], life(pod(**ANYWHERE), 10))
+    assert found.machines[0].attributes == {
+        "c": "",
+        "taint/bare": "NoExecute",
+        "taint/full": "v:PreferNoSchedule",
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "left_out"),
+    [
+        ({"workloadRef": {"name": "w", "podGroup": "g"}}, "pod groups: their pods are placed one"),
+        ({"resourceClaims": [{"name": "c"}]}, "resource claims (1 pod)"),
+        ({"containers": [{"name": "c", "ports": [{"containerPort": 1, "hostPort": 80}]}]}, ""),
+        ({"preemptionPolicy": "PreemptLowerPriority"}, ""),
+        ({"schedulingGates": [{"name": "g"}], "nodeName": "n0"}, ""),
+    ],
+)
+def test_each_thing_that_jobs_cannot_say_is_told(spec: dict[str, Any], left_out: str) -> None:
+    found = recorded([node("n0")], life(pod(**spec), 10, 20))
+    assert len(found.jobs) == 1
+    assert len(found.left_out) == bool(left_out)
+    assert all(each.startswith(f"not carried over: {left_out}") for each in found.left_out)
