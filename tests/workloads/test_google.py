@@ -482,6 +482,11 @@ def test_machines_of_2019_have_their_switch(tmp_path):
             "not an array",
         ),
         (
+            '{"time": 1, "type": 0, "collection_id": 1, "constraint": "' + "[" * 5000 + '"}',
+            "constraint",
+            "not an array",
+        ),
+        (
             '{"time": 1, "type": 0, "collection_id": 1, "constraint": [{"value": "x"}]}',
             "constraint[0].name",
             "is missing",

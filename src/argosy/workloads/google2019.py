@@ -184,7 +184,7 @@ class _Events2019(EventReader):
         try:
             found = msgspec.json.decode(value) if isinstance(value, str) else value
             return msgspec.convert(found, list[dict[str, Any]])
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except (msgspec.MsgspecError, RecursionError):
             row.refuse(
                 "constraint", f"{excerpt(str(value))} is not an array", "an array of constraints"
             )
