@@ -45,6 +45,15 @@ def test_a_pod_without_constraints_has_its_labels_in_order() -> None:
     assert list(spec(tags=("web", "app:x", "b"))["labels"]) == ["app", "b", "web"]
 
 
+def test_a_pod_has_one_value_of_each_label() -> None:
+    with pytest.raises(Untranslatable) as caught:
+        spec(tags=("w", "app:y", "b", "app:x"))
+    assert caught.value.problem == "tags app:x and app:y"
+    assert caught.value.expected == "one value for each label"
+    # These are the same label.
+    assert spec(tags=("web", "web:true")) == {"labels": {"web": "true"}}
+
+
 def test_constraints_of_other_pods_are_left_out_and_their_weights_do_not_count() -> None:
     found = spec(
         "w -> {a, 1, inf} in rack weight 2",
@@ -202,6 +211,8 @@ def test_an_upper_bound_is_a_spread_over_domains(tags: tuple[str, ...], skew: in
         ("w -> {a, 2, 9} in rack", "Kubernetes cannot ask for two or more pods", None),
         ("w -> {a, 1, 1} in rack", "Kubernetes cannot bound a count from both sides", None),
         ("w -> {a, 0, 1} in rack", "Kubernetes' soft spreads bound no count", "say `hard`"),
+        ("w -> {app:x & app:y, 0, 0} in rack", "a pod has one value of each label", None),
+        ("w -> {app:x & app:y, 0, 3} in rack hard", "a pod has one value of each label", None),
     ],
 )
 def test_what_cannot_be_said_is_refused_with_its_reason(

@@ -61,8 +61,22 @@ def tag_of(key: str, value: str) -> str:
     return key if value == "true" else f"{key}:{value}"
 
 
-def _selector(tags: Sequence[str]) -> dict[str, Any]:
-    return {"matchLabels": dict(map(label, tags))}
+def _labels(tags: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for tag in tags:
+        key, value = label(tag)
+        if found.setdefault(key, value) != value:
+            raise Untranslatable(
+                f"tags {tag_of(key, found[key])} and {tag}", expected="one value for each label"
+            )
+    return found
+
+
+def _selector(constraint: Constraint, tags: Sequence[str]) -> dict[str, Any]:
+    try:
+        return {"matchLabels": _labels(tags)}
+    except Untranslatable:
+        _refuse(constraint, "a pod has one value of each label")
 
 
 def to_kubernetes(
@@ -111,7 +125,7 @@ class _Writer:
                 for when in _TERMS
                 if when in terms_of
             }
-        spec: dict[str, Any] = {"labels": dict(map(label, sorted(self.tags)))}
+        spec: dict[str, Any] = {"labels": _labels(sorted(self.tags))}
         if affinity:
             spec["affinity"] = affinity
         if self.spreads:
@@ -203,7 +217,7 @@ class _Writer:
         weight: int,
     ) -> None:
         topology = TOPOLOGIES.get(leaf.group, leaf.group)
-        term = {"labelSelector": _selector(atom.tags), "topologyKey": topology}
+        term = {"labelSelector": _selector(constraint, atom.tags), "topologyKey": topology}
         if atom.least >= 2:
             _refuse(constraint, "Kubernetes cannot ask for two or more pods")
         if atom.least == 1 and atom.most is not None:
@@ -226,7 +240,7 @@ class _Writer:
                     "minDomains": MANY_DOMAINS,
                     "topologyKey": topology,
                     "whenUnsatisfiable": "DoNotSchedule",
-                    "labelSelector": _selector(atom.tags),
+                    "labelSelector": _selector(constraint, atom.tags),
                 }
             )
 
