@@ -28,12 +28,14 @@ def written(path: Path, *documents: Any) -> Path:
 
 
 def test_objects_of_lists_have_their_places_and_kinds(tmp_path: Path) -> None:
-    inner = {"kind": "PodList", "items": [{"a": 1}, {"kind": "Other", "a": 2}]}
+    unsaid: dict[str, Any] = {"kind": None, "a": 3}
+    inner = {"kind": "PodList", "items": [{"a": 1}, {"kind": "Other", "a": 2}, unsaid]}
     path = written(tmp_path / "c.json", {"kind": "List", "items": [NODE, inner]})
     assert list(_objects(path)) == [
         ("items[0]", NODE, "Node"),
         ("items[1]: items[0]", {"a": 1}, "Pod"),
         ("items[1]: items[1]", {"kind": "Other", "a": 2}, "Other"),
+        ("items[1]: items[2]", unsaid, "Pod"),
     ]
     assert list(_objects(written(tmp_path / "d.json", NODE))) == [("", NODE, "Node")]
 
@@ -94,6 +96,13 @@ def test_a_node_that_cannot_be_read_says_why_and_where(
     assert caught.value.problem.startswith("Node that cannot be read: ")
     assert problem in caught.value.problem
     assert caught.value.field == "items[1]"
+
+
+def test_a_file_that_is_nested_too_deeply_is_no_json(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(ScenarioError, match=r"^[^;]*: not JSON: .+; expected what `kubectl get"):
+        read_cluster(path)
 
 
 def test_objects_of_other_kinds_are_left_out_whatever_is_in_them(tmp_path: Path) -> None:
