@@ -130,3 +130,23 @@ def test_a_recorded_job_without_an_estimate_reads_back() -> None:
     again = read_job(IN_DOCUMENTS, msgspec.json.decode(line))
     assert again.truth == (GroupTruth((7,)),)
     assert again.groups[0].estimate == 7
+
+
+@pytest.mark.parametrize(
+    ("groups", "problem", "path"),
+    [
+        ([5], "5 is not a table", ("groups", 0)),
+        (["duration"], "'duration' is not a table", ("groups", 0)),
+        (
+            ({"request": {}, "command": "a"}, {"request": {}, "phases": []}),
+            "phases is only for simulated jobs: a live task ends when its process does",
+            ("groups", 1, "phases"),
+        ),
+    ],
+)
+def test_groups_of_a_live_job_are_tables_without_what_is_simulated(
+    groups: Any, problem: str, path: tuple[str | int, ...]
+) -> None:
+    with pytest.raises(Misfit) as caught:
+        read_live_job({"id": "a", "groups": groups}, default_id="b")
+    assert (caught.value.error.problem, caught.value.path) == (problem, path)
