@@ -22,6 +22,7 @@ from argosy.model.scenario import (
     FleetEntry,
     GroupSpec,
     Jittered,
+    MachineRelabel,
     MachineResize,
     NotModelled,
     Scaled,
@@ -151,6 +152,31 @@ class TestUnmeetable:
         grows = MachineResize(at=1, machine="m1", capacity=Resources(9_000))
         assert self.found(large, larger) == [("a", "too-large"), ("b", "too-large")]
         assert self.found(large, larger, faults=(grows,)) == [("b", "too-large")]
+
+    def test_what_a_machine_is_called_for_a_while_is_enough(self) -> None:
+        marked = job("a", cpu=9_000, memory=0, requires={"x": "1"})
+        other = job("b", cpu=9_000, memory=0, requires={"x": "2"})
+        grows = MachineResize(at=1, machine="m1", capacity=Resources(9_000))
+        told = MachineRelabel(at=2, machine="m1", attributes={"x": "1"})
+        assert self.found(marked, faults=(told,)) == [("a", "too-large")]
+        assert self.found(marked, other, faults=(grows, told)) == [("b", "no-machine")]
+        assert self.found(marked, faults=(told, grows)) == []
+        # It does not lose what it was called before, nor what it is called last.
+        plain = MachineRelabel(at=3, machine="m1")
+        assert self.found(marked, job("c", cpu=9_000, memory=0), faults=(told, grows, plain)) == []
+
+    def test_node_sets_that_a_machine_joins_later_are_places(self) -> None:
+        apart = parse_constraint("w -> {w, 0, 0} in rack hard")
+        moved = [
+            MachineRelabel(at=1, machine=f"m{at}", joins={"rack": (f"r{at}",)}) for at in range(2)
+        ]
+        how: dict[str, Any] = {
+            "constraints": (apart,),
+            "groups": (GroupSpec(name="rack", sets=("r0", "r1")),),
+        }
+        two = job("s", 2, tags=("w",), kind="service")
+        assert self.found(two, faults=tuple(moved), **how) == []
+        assert self.found(two, faults=tuple(moved[:1]), **how) == [("s", "apart")]
 
 
 class TestYaml:

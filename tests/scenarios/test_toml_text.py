@@ -16,6 +16,7 @@ from argosy.scenarios.toml_text import to_toml
         {"workload": {"jobs": [{"id": "j", "groups": [{"count": 1}, {"count": 2}]}]}},
         {"network": {"latency": {"delays": {"a>b": "1s", "plain": "2s"}}, "loss": 0.0}},
         {"text": 'a "quoted" \\ line\n and \x7f, µs', "key with space": {"é": 1}},
+        {"a \x7f": {"\x7f": 1}, "list": [{"\n": "\x7f"}]},
         {"machines": {}, "nested": {"deeper": {"deepest": {}}}},
         {"clusters": [{"name": "n", "machines": [{"name": "m", "joins": {"zone": ["z"]}}]}]},
     ],

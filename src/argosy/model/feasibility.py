@@ -2,7 +2,7 @@
 than the empty cluster, and hard constraints that keep apart more tasks than there are places.
 
 Only what is certain is found. Tasks that end may take turns, so their number never matters unless they
-have to start together. Machines count at the largest size they have during a run.
+have to start together. Machines count at the largest size they have during a run, and with every label.
 """
 
 from __future__ import annotations

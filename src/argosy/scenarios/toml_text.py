@@ -59,8 +59,7 @@ def _value(value: Any, *, is_nested: bool) -> str:
         case int() | float():
             return repr(value)
         case str():
-            # JSON leaves the one control character alone that TOML does not.
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+            return _quoted(value)
         case Mapping():
             fields = (
                 f"{_key(key)} = {_value(inner, is_nested=True)}"
@@ -77,4 +76,9 @@ def _value(value: Any, *, is_nested: bool) -> str:
 
 
 def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+    return key if _BARE.fullmatch(key) else _quoted(key)
+
+
+def _quoted(text: str) -> str:
+    # JSON leaves the one control character alone that TOML does not.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

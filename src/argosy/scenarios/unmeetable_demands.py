@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
 from argosy.model.errors import ScenarioError
 from argosy.model.feasibility import Feasibility, UnmeetableDemand
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
-from argosy.model.scenario import MachineResize, Scenario
+from argosy.model.scenario import MachineRelabel, MachineResize, Scenario
 from argosy.model.wording import listed
 
 
@@ -31,13 +33,19 @@ def refuse_unmeetable(demands: Sequence[UnmeetableDemand], file: str) -> None:
 
 
 def _largest(scenario: Scenario) -> Iterable[Machine]:
-    """The machines, each with the largest amount of every resource that it ever has."""
+    """The machines, each with the largest amount of every resource that it ever has, and once more for
+    all other labels that it gets."""
     sizes: dict[str, list[Resources]] = {}
+    labels: dict[str, list[MachineRelabel]] = {}
     for fault in scenario.faults:
         if isinstance(fault, MachineResize):
             sizes.setdefault(fault.machine, []).append(fault.capacity)
+        elif isinstance(fault, MachineRelabel):
+            labels.setdefault(fault.machine, []).append(fault)
     for machine in scenario.cell.machines:
         largest = machine
         for size in sizes.get(machine.name, ()):
             largest = largest.enlarged(size)
         yield largest
+        for told in labels.get(machine.name, ()):
+            yield msgspec.structs.replace(largest, attributes=told.attributes, joins=told.joins)
