@@ -274,6 +274,8 @@ class TestBounds:
             ("a -> {b, 0, 0} in machine", ("a b", [2, 0]), [kind("b", 3)], 0.0),
             # Those who ask and those that are counted are others than the new ones.
             ("x -> {y, 2, inf} in machine", ("x", [2, 0]), [kind("a", 3)], 0.0),
+            # More of those who lack something are no help.
+            ("x -> {y, 2, inf} in machine", ("x", [2, 0]), [kind("x", 3)], 0.0),
         ],
     )
     def test_new_containers_may_mend_what_running_ones_lack(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
+import pytest
+
+from argosy.model.errors import TraceError
 from argosy.model.machines import Machine
 from argosy.model.resources import Resources
 from argosy.workloads.google_jobs import Ask, Assembly, GoogleMachines, Notes, TraceEvent, What
+from argosy.workloads.google_tables import lines, named_rows
 
 SMALL = Ask(Resources(1, 1))
 
@@ -54,3 +59,24 @@ def test_each_run_before_the_last_is_noted() -> None:
     ]
     assert len(list(Assembly(0, None, notes).read(events))) == 1
     assert notes.reruns == 3
+
+
+def test_a_table_with_a_heading_may_be_compressed(tmp_path: Path) -> None:
+    for name, text in (
+        ("t.csv.gz", b"time,type\n5,6\n"),
+        ("t.json.gz", b'{"time": "5", "type": "6"}\n'),
+        ("t.csv.part.gz", b"time,type\n5,6\n"),
+    ):
+        (tmp_path / name).write_bytes(gzip.compress(text, mtime=0))
+        [row] = named_rows(tmp_path / name, ("time", "type"))
+        assert row.fields == {"time": "5", "type": "6"}
+
+
+def test_a_compressed_file_that_is_damaged_inside_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    data = bytearray(gzip.compress(bytes(range(256)) * 9, mtime=0))
+    data[10:30] = b"\xff" * 20
+    path.write_bytes(bytes(data))
+    with pytest.raises(TraceError, match=r"not gzip: .+; expected a gzip file") as caught:
+        list(lines(path))
+    assert (caught.value.file, caught.value.line) == (str(path), 1)
