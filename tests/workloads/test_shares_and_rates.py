@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from test_alibaba import SECOND, pod, trace
 from test_google import collection, instance, life, trace_2019
 
 from argosy.model.random import Random
+from argosy.model.units import LARGEST
 from argosy.workloads import alibaba2023, clusters, google2019, mapreduce
 from argosy.workloads.google_jobs import Notes
 
@@ -80,3 +82,9 @@ def test_mapreduce_jobs_go_before_others_as_batch_jobs_do() -> None:
     spec = msgspec.structs.replace(plain, kinds={**plain.kinds, "batch": batch})
     found = [each for each in mapreduce.jobs(spec, DAY // 4, Random(1)) if each.job.activities]
     assert {(each.kind, each.job.precedence) for each in found} == {("mapreduce", 7)}
+
+
+def test_tasks_of_a_fill_that_hardly_ever_turns_over_run_as_long_as_times_go() -> None:
+    made = clusters.fill(clusters.cluster("D"), Random(1), scale=0.1, turnover=LARGEST)
+    durations = [truth.durations[0] for each in islice(made, 20) for truth in each.truth]
+    assert max(durations) == LARGEST > min(durations)
