@@ -14,6 +14,7 @@ from argosy.model.errors import ScenarioError
 from argosy.scenarios import kubernetes_files
 from argosy.scenarios.kubernetes_files import EXPECTED, _objects, read_cluster
 from argosy.scenarios.kubernetes_tables import KubernetesTable, bring_cluster, default_horizon
+from argosy.scenarios.loader import load
 from argosy.testing.builders import job
 from argosy.workloads.tables import Misfit
 
@@ -171,3 +172,17 @@ def test_a_run_until_stopped_ends_after_twice_the_time_of_the_rest() -> None:
     assert default_horizon([ends, endless]) == 2 * 130_000_000
     assert default_horizon([endless, job("c", seconds=10)]) == 2 * minute
     assert default_horizon([job("d", seconds=None, submit=70)]) == 2 * 70_000_000
+
+
+def test_a_horizon_that_a_scenario_gives_counts_before_that_of_its_cluster(tmp_path: Path) -> None:
+    node = {**NODE, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}}}
+    pod = {"kind": "Pod", "metadata": {"name": "p", "namespace": "one"}, "spec": {}}
+    written(tmp_path / "c.json", {"kind": "List", "items": [node, pod]})
+    file = tmp_path / "s.toml"
+    rest = 'workload = { kubernetes = "c.json" }\n[[fleet]]\nname = "s"\nengine = "kube"\n'
+    for horizon, expected in (("", 120_000_000), ('horizon = "5s"\n', 5_000_000)):
+        file.write_text(f'name = "s"\n{horizon}{rest}')
+        made = load(file)
+        assert made.horizon == expected
+        assert [each.id for each in made.jobs] == ["one.p"]
+        assert [machine.name for machine in made.cell.machines] == ["n"]
