@@ -240,7 +240,37 @@ class TestManager:
         assert sorted(manager.numbers()) == [1, 3]
 
 
+#: Machines 4 and 5 are in no zone, and 3 to 5 in no cage; the second hut is outside all zones.
+ZONES = {
+    name: Family.of(name, [[] if at is None else [at] for at in sets], 2)
+    for name, sets in (
+        ("zone", (0, 0, 1, 1, None, None)),
+        ("cage", (0, 0, 1, None, None, None)),
+        ("hut", (0, 0, None, None, 1, 1)),
+    )
+}
+
+
 class TestOverrides:
+    @pytest.mark.parametrize(
+        ("inner", "is_within"), [("cage", True), ("hut", False), ("zone", True), ("machine", True)]
+    )
+    def test_only_machines_in_some_set_count_for_what_lies_within_what(
+        self, inner: str, is_within: bool
+    ) -> None:
+        asked = f"w -> {{w, 4, inf}} in {inner}"
+        [found] = Overrides(rules("w -> {w, 0, 3} in zone"), ZONES).settled(rules(asked))
+        changed = f"w -> {{w, 3, inf}} in {inner}"
+        assert format_constraint(found) == (changed if is_within else asked)
+
+    def test_the_operator_may_allow_none_at_all(self) -> None:
+        assert self.settled(["w -> {x, 0, 0} in rack"], "w -> {x, 1, 1} in rack") == [
+            "w -> {x, 0, 1} in rack"
+        ]
+        assert self.settled(["w -> {x, 1, inf} in rack"], "w -> {x, 0, 0} in rack") == [
+            "w -> {x, 0, 1} in rack"
+        ]
+
     def settled(self, operator: Any, *asked: str) -> list[str]:
         overrides = Overrides(rules(*operator), RACKS)
         return [format_constraint(each) for each in overrides.settled(rules(*asked))]
