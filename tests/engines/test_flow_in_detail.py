@@ -20,9 +20,11 @@ from argosy.engines.families.flow.policies.load_spreading import LoadSpreading
 from argosy.engines.families.flow.policies.quincy import QuincyPolicy
 from argosy.engines.families.flow.policy import NewGroup, Policy
 from argosy.engines.families.flow.settings import DataSettings, FlowSettings
+from argosy.engines.families.flow.tasks import RUNNING
 from argosy.model.errors import SettingError
 from argosy.model.random import Random
 from argosy.model.resources import Resources
+from argosy.model.transactions import OPERATOR, DrainMachine, Transaction
 from argosy.model.truth import SimulatedJob, group_with_truth, simulated_job
 from argosy.testing.builders import GIB, SECOND, cell, job
 
@@ -206,6 +208,41 @@ class TestWaitingTasks:
         [again] = explainer.waiting(bench.graph, None, bench.view, 1_000)
         assert again.tasks.tolist() == effects[1].tasks.tolist()
         assert again.explanation.price is not None
+
+    def test_what_is_found_is_looked_for_again_each_time(self) -> None:
+        bench, explainer = self.bench(explain_arcs=0)
+        first, second = (tasks_of(1, 0, 1).tolist(), tasks_of(2, 0).tolist())
+        assert sorted(self.told(bench, explainer, 0)) == [first, second]
+        bench.cell.commit(Transaction(OPERATOR, machines=(DrainMachine(0, draining=True),)))
+        assert sorted(self.told(bench, explainer, 1_000)) == [first, second]
+        assert self.told(bench, explainer, 2_000) == []
+
+    def test_of_a_class_only_tasks_that_wait_since_then_are_told(self) -> None:
+        bench = Bench(cell(1), policy="load-spreading", explain=1_000, explain_arcs=0)
+        bench.add(job("a", 6))
+        bench.round()
+        waiting = sorted(bench.waiting(0))
+        assert len(waiting) == 2
+        explainer = Explainer(bench.settings, Random(1))
+        assert self.told(bench, explainer, 0) == [waiting]
+        back = np.flatnonzero(bench.graph.tasks["state"] == RUNNING)[1:2]
+        bench.graph.stop(back, 0)
+        assert self.told(bench, explainer, 1_000) == [bench.graph.tasks["number"][back].tolist()]
+        assert self.told(bench, explainer, 2_000) == []
+
+    def test_who_is_placed_in_a_round_holds_the_places_that_others_wait_for(self) -> None:
+        bench = Bench(cell(1), policy="load-spreading", explain=1_000, explain_arcs=100_000)
+        bench.add(job("high", 4, precedence=3))
+        bench.add(job("low", 1))
+        bench.solve()
+        plan = decide(bench.graph).plan
+        explainer = Explainer(bench.settings, Random(1))
+        explainer.begin()
+        [effect] = explainer.waiting(bench.graph, plan, bench.view, 0)
+        assert effect.tasks.tolist() == tasks_of(1, 0).tolist()
+        price = effect.explanation.price
+        assert price is not None
+        assert (price.machine, price.holder in tasks_of(0, *range(4)).tolist()) == (0, True)
 
 
 class TestInput:

@@ -184,6 +184,12 @@ class TestManager:
         with pytest.raises(ModelError, match="in hall': "):
             ConstraintManager(PlacementState(4, RACKS), rules(*texts))
 
+    def test_a_constraint_of_the_operator_is_in_force_without_any_application(self) -> None:
+        assert not ConstraintManager(
+            PlacementState(4, RACKS), rules("w -> {w, 0, 1} in rack")
+        ).is_idle
+        assert ConstraintManager(PlacementState(4, RACKS)).is_idle
+
     def test_a_job_that_is_submitted_twice_counts_once(self) -> None:
         manager = ConstraintManager(PlacementState(4, RACKS))
         group = TaskGroup(1, Resources(1), tags=("w",))
