@@ -12,6 +12,7 @@ from msgspec import structs
 from serial_attempts import cell_of, end, only, submit, take, tasks_of
 from test_extra_workers import a_job, added, an_engine, claimed, scaling, started
 
+from argosy.cell import Cell
 from argosy.cell.bitmaps import to_mask
 from argosy.engines.api import Context
 from argosy.engines.mapreduce.policies import most_workers, shared_room
@@ -19,7 +20,7 @@ from argosy.engines.mapreduce.scaling import TIMER
 from argosy.engines.omega import Omega, OmegaSettings
 from argosy.engines.omega.fairness import LEASE
 from argosy.engines.shared.serial import CommitTerms, PendingJob
-from argosy.model.effects import Commit, Think, WakeMe
+from argosy.model.effects import Commit, Explain, Think, WakeMe
 from argosy.model.events import Committed, DecisionDue, PhaseFinished, TasksLost, TimerFired
 from argosy.model.explanations import Why
 from argosy.model.jobs import MOST_TASKS, PRECEDENCE_RANGE
@@ -114,19 +115,30 @@ class TestTerms:
         effects = submit(engine, cell, job("a", 12).job, 0)
         told = []
         for at in range(3):
-            thinking = only(effects, Think)
             told.append([type(each).__name__ for each in effects])
-            commit = only(engine.handle(DecisionDue(thinking.token), cell, at), Commit)
-            # The machine has changed meanwhile, so that nothing is accepted.
-            shape = cell.shape(Resources(0, 0))
-            rows = np.zeros(1, np.int32)
-            shapes = np.full(1, shape, np.int32)
-            touch = Claims(tasks_of(50 + at, 0), rows, shapes, cell.versions(rows))
-            assert cell.commit(Transaction("other", touch)).all_accepted
-            outcome = cell.commit(commit.transaction)
-            assert not outcome.accepted.any()
-            effects = engine.handle(Committed(commit.token, outcome), cell, at)
+            effects = answered_too_late(engine, cell, only(effects, Think), at)
         assert [names.count("Explain") for names in told] == [1, 0, 0]
+
+    def test_jobs_of_which_as_many_tasks_are_held_back_are_each_told(self) -> None:
+        engine, cell = an_omega(weight=1.0, detection="coarse", backoff=0), cell_of(16)
+        cell.commit(Transaction("rival", wants=_wants(16)))
+        effects = submit(engine, cell, job("a", 12).job, 0)
+        assert only(effects, Explain).tasks.tolist() == tasks_of(0, 8, 9, 10, 11).tolist()
+        submit(engine, cell, job("b", 12).job, 1)
+        effects = answered_too_late(engine, cell, only(effects, Think))
+        assert only(effects, Explain).tasks.tolist() == tasks_of(1, 8, 9, 10, 11).tolist()
+
+
+def answered_too_late(engine: Omega, cell: Cell, thinking: Think, at: int = 0) -> Any:
+    """The machine has changed meanwhile, so that nothing is accepted."""
+    commit = only(engine.handle(DecisionDue(thinking.token), cell, at), Commit)
+    rows = np.zeros(1, np.int32)
+    shapes = np.full(1, cell.shape(Resources(0, 0)), np.int32)
+    touch = Claims(tasks_of(50 + at, 0), rows, shapes, cell.versions(rows))
+    assert cell.commit(Transaction("other", touch)).all_accepted
+    outcome = cell.commit(commit.transaction)
+    assert not outcome.accepted.any()
+    return engine.handle(Committed(commit.token, outcome), cell, at)
 
 
 def _wants(cores: int) -> Wants:
