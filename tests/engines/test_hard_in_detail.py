@@ -14,13 +14,14 @@ from argosy.engines.families.lra.hard import hard_rows
 from argosy.engines.families.lra.manager import ConstraintManager
 from argosy.engines.families.lra.memory import Memory
 from argosy.engines.families.lra.overrides import Overrides
+from argosy.engines.families.lra.relaxing import Asked
 from argosy.model.constraints import Constraint
 from argosy.model.constraints.text import format_constraint, parse_constraint
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.resources import Resources
 from argosy.model.transactions import OPERATOR, Claims, Transaction
-from argosy.solvers.placement import Family, PlacementState
+from argosy.solvers.placement import ContainerKind, Family, PlacementState
 from argosy.testing.builders import GIB
 
 RACKS = {"rack": Family.of("rack", [[0], [0], [1], [1]], 2)}
@@ -84,6 +85,14 @@ class TestHardRows:
             move = claims_of(cell, 0, ("b", 1))
             assert hard_rows(memory, cell, move, np.zeros(1, np.int32)).tolist() == [allowed]
 
+    def test_a_move_may_break_a_soft_constraint(self) -> None:
+        cell = cell_of(8, 8)
+        assert cell.commit(Transaction("s", claims_of(cell, 0, ("w", 0), ("w", 1)))).all_accepted
+        texts = ("w -> {w, 0, 0} in machine", "w -> {z, 0, 0} in machine hard")
+        memory = Memory(cell, "s", rules(*texts))
+        move = claims_of(cell, 0, ("w", 1))
+        assert hard_rows(memory, cell, move, np.zeros(1, np.int32)).tolist() == [True]
+
     def test_only_what_this_scheduler_placed_may_leave_its_machine(self) -> None:
         """Another scheduler's container stays where it is, though it has the number."""
         for name, allowed in (("s", True), ("t", False)):
@@ -93,6 +102,23 @@ class TestHardRows:
             both = claims_of(cell, 0, ("w", 1), ("w", 0))
             found = hard_rows(memory, cell, both, np.zeros(2, np.int32))
             assert found.tolist() == [allowed] * 2
+
+
+@pytest.mark.parametrize(("room", "has_room", "has_place"), [(1, False, False), (2, True, False)])
+def test_all_containers_of_an_application_are_to_find_a_place_together(
+    room: int, has_room: bool, has_place: bool
+) -> None:
+    """Two that may not be on one machine, however they are numbered; there is one machine."""
+    ledger = PlacementState(1, {})
+    [apart] = rules("w -> {w, 0, 0} in machine hard")
+    ledger.add(apart)
+    kinds = [ContainerKind(app, frozenset("w"), np.array([1], np.int64), 1) for app in range(2)]
+    free = np.array([[room]], np.int64)
+    asked = Asked(ledger, kinds, free, free, (1,))
+    assert (asked.has_room(), asked.has_place()) == (has_room, has_place)
+    with asked.without([apart]):
+        assert asked.has_place() is has_room
+    assert asked.has_place() is has_place
 
 
 class TestMemory:

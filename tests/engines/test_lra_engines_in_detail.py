@@ -185,6 +185,18 @@ class TestEagle:
         # asked twice.
         assert self.probed([0, 0, 0, 0], 4, [3], placed) == [1, 1, 1, 1]
 
+    @pytest.mark.parametrize(
+        "placed",
+        [
+            (([0, 2], [0, 0, 0, 0]),),
+            (([3], [0, 0, 0, 0]), ([0, 2], [0, 0, 0, 0])),
+        ],
+    )
+    def test_what_is_heard_is_believed_though_it_is_no_longer_true(self, placed: Any) -> None:
+        """Machine 1 got a long task that nobody knows of, and that of machine 2 has ended. One of the
+        refused probes goes to machine 1, which refuses it, and then to the machine for short jobs."""
+        assert self.probed([1, 1, 0, 0], 4, [3], placed) == [0, 0, 1, 3]
+
     def test_machines_that_joined_later_have_no_state(self) -> None:
         placed = (([0], [0, 0]), ([1], [1, 0, 0]))
         counts = self.probed([1, 1, 0], 3, [], placed)

@@ -146,10 +146,25 @@ class TestPrinted:
             "choose another",
         )
         assert JKubePlus.mismatch(JKubeSettings(), facts(asking(CHOICE))) is None
-        operator = (parse_constraint(PLAIN), parse_constraint(CHOICE))
-        own = JKube.mismatch(JKubeSettings(reading="plain", operator=operator), facts())
-        assert own is not None
-        assert own.problem == f"'{CHOICE}', the operator's, has no plain form"
+        own = JKubeSettings(reading="plain", operator=(parse_constraint(CHOICE),))
+        for settings, run in (
+            (own, facts()),
+            (JKubeSettings(reading="plain"), facts(asking(CHOICE), operator=CHOICE)),
+        ):
+            found = JKube.mismatch(settings, run)
+            assert found is not None
+            assert found.problem == f"'{CHOICE}', the operator's, has no plain form"
+
+    def test_what_is_wrong_with_the_operators_constraints_comes_first(self) -> None:
+        operator = (parse_constraint("a -> spread {3, inf} over rack"),)
+        large = job("large", 5_001, kind="service").job
+        for found in (
+            Medea.mismatch(MedeaSettings(algorithm="ilp-printed", operator=operator), facts(large)),
+            Medea.mismatch(MedeaSettings(algorithm="serial-plain", operator=operator), facts()),
+            JKube.mismatch(JKubeSettings(reading="plain", operator=operator), facts()),
+        ):
+            assert found is not None
+            assert found.place == ("operator", 0)
 
 
 class TestOperator:
