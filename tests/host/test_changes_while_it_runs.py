@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from host_bench import Bench, open_jobs, web
 from msgspec.structs import replace
-from scripted_engine import Scripted, claim, scripted
+from scripted_engine import Scripted, scripted
+from test_host import at_once
 
 from argosy.cell import View
 from argosy.host import TaskState
@@ -26,18 +27,6 @@ from argosy.testing.builders import GIB, SECOND, job, scenario
 from argosy.worlds.sim import SimulatedWorld
 
 APART = parse_constraint("w -> {w, 0, 0} in machine")
-
-
-def placing(engine: Scripted, event: Event, view: View, now: int) -> Sequence[Effect]:
-    """Claims a machine for all that it is given."""
-    match event:
-        case JobSubmitted():
-            return [claim(view, event, 0, engine.context.name)]
-        case TaskFailed(made, number, tasks, again=True):
-            return [claim(view, JobSubmitted(made, number, tasks), 1, engine.context.name)]
-        case JobChanged(made, number, added) if len(added):
-            return [claim(view, JobSubmitted(made, number, added), 2, engine.context.name)]
-    return ()
 
 
 def failed(bench: Bench) -> list[tuple[int, list[int]]]:
@@ -66,7 +55,7 @@ def waiting(retries: int = 9) -> Any:
 
 class TestScaling:
     def test_tasks_that_were_over_are_not_said_to_be_removed(self) -> None:
-        bench = Bench(placing)
+        bench = Bench(at_once)
         number = bench.host.submit(web(4))
         bench.go(1)
         assert end(bench, number, 3)
@@ -86,7 +75,7 @@ class TestScaling:
         bench.replay()
 
     def test_constraints_that_a_job_gets_are_readable_for_everyone(self) -> None:
-        bench = Bench(placing)
+        bench = Bench(at_once)
         number = bench.host.submit(web(1))
         bench.go(1)
         assert bench.host.cell.applications() == {}
@@ -116,7 +105,7 @@ class TestScaling:
 
 class TestFailures:
     def test_a_failure_is_that_of_the_present_try_of_a_task_that_runs(self) -> None:
-        bench = Bench(placing)
+        bench = Bench(at_once)
         number = bench.host.submit(web(1, retries=1))
         control, [task] = bench.host.job_control, task_numbers(number, [0]).tolist()
         assert not control.fail(task, bench.host.runtime.incarnation(task), 1, "it is pending")
@@ -128,7 +117,7 @@ class TestFailures:
         bench.replay()
 
     def test_who_has_failed_for_good_is_counted_no_longer(self) -> None:
-        bench = Bench(placing)
+        bench = Bench(at_once)
         number = bench.host.submit(web(2, retries=1))
         bench.go(1)
         assert fail(bench, number, 0)
@@ -143,7 +132,7 @@ class TestFailures:
     def test_an_application_of_which_one_has_failed_for_good_is_over_with_the_others(
         self, order: tuple[int, int]
     ) -> None:
-        bench = Bench(placing)
+        bench = Bench(at_once)
         number = bench.host.submit(replace(web(2), constraints=(APART,)))
         bench.go(1)
         for index in order:
@@ -155,7 +144,7 @@ class TestFailures:
 
     def test_only_the_last_failure_is_told_of_if_the_task_ran_in_between(self) -> None:
         """Its scheduler starts anew while it waits, and places it at once."""
-        bench = Bench(placing)
+        bench = Bench(at_once)
         number = bench.host.submit(waiting())
         bench.go(1)
         assert fail(bench, number, 1)
@@ -171,7 +160,7 @@ class TestFailures:
         assert len(bench.machines.running) == 2
 
     def test_a_failure_before_a_task_was_removed_is_not_told_after_it_came_back(self) -> None:
-        bench = Bench(placing)
+        bench = Bench(at_once)
         number = bench.host.submit(waiting())
         bench.go(1)
         assert fail(bench, number, 1)
@@ -188,7 +177,7 @@ class TestFailures:
     def test_tasks_that_fail_while_nobody_cares_for_them_go_to_a_peer_if_they_are_tried_again(
         self, retries: int
     ) -> None:
-        bench = Bench(placing, replicas=2)
+        bench = Bench(at_once, replicas=2)
         number = bench.host.submit(web(2, retries=retries))
         bench.go(1)
         owner = bench.host.schedulers[bench.host.board.owner(number)]
@@ -208,7 +197,7 @@ class TestFailures:
     def test_tasks_of_a_scheduler_that_was_given_up_find_another_when_they_fail(
         self, retries: int
     ) -> None:
-        bench = Bench(placing, replicas=2)
+        bench = Bench(at_once, replicas=2)
         number = bench.host.submit(web(2, retries=retries))
         bench.go(1)
         owner = bench.host.schedulers[bench.host.board.owner(number)]
@@ -231,7 +220,7 @@ def replace_count(count: int) -> Any:
 
 @pytest.mark.parametrize("number", [-1, 1])
 def test_only_jobs_that_there_are_can_be_changed(number: int) -> None:
-    bench = Bench(placing)
+    bench = Bench(at_once)
     bench.host.submit(web(1))
     for change in (bench.host.cancel, lambda it: bench.host.scale(it, web(2))):
         with pytest.raises(ModelError, match=f"job {number}") as caught:
@@ -240,7 +229,7 @@ def test_only_jobs_that_there_are_can_be_changed(number: int) -> None:
 
 
 def test_what_users_do_is_told_by_the_cell_and_failures_by_machines() -> None:
-    engine = scripted(placing)
+    engine = scripted(at_once)
     latency = PairLatency(default=0, delays={"cell>s": 3_000, "machines>s": 5_000})
     spec = scenario(
         "scripted",
