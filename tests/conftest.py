@@ -20,6 +20,11 @@ def pytest_addoption(parser):
         action="store_true",
         help="Write the logs under tests/worlds/golden anew instead of comparing with them.",
     )
+    parser.addoption(
+        "--golden-texts",
+        metavar="DIRECTORY",
+        help="Also write the texts there of which the tests keep only digests.",
+    )
 
 
 def pytest_terminal_summary(terminalreporter):
