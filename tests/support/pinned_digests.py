@@ -1,5 +1,5 @@
-"""Outcomes that are too long to be kept as text: of each, only a digest is kept, so that nothing about it
-can change unnoticed.
+"""Outcomes that are too long to be kept as text: of each, only a digest is kept, so that nothing can
+change unnoticed.
 
 A folder has a file for each group of outcomes, with a line for each: its name and its digest. After an
 intended change of behaviour, write the files again, and look at what changed, before and after:
