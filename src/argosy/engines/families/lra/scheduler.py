@@ -373,7 +373,12 @@ class LraScheduler(QueueScheduler, ABC):
         """Resources that tasks may not take while the decision is made."""
         if self._plan is None or self._plan.taken is None:
             return None
-        return -self._plan.taken
+        taken, size = self._plan.taken, (view.machines, len(view.dimensions))
+        if taken.shape != size:
+            # Machines have joined since.
+            added = [(0, now - before) for now, before in zip(size, taken.shape, strict=True)]
+            taken = np.pad(taken, added)
+        return -taken
 
     def _allocate(self, view: View, now: int) -> Sequence[Effect]:
         """The task scheduler commits the LRA scheduler's decision."""
