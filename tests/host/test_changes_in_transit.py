@@ -20,10 +20,9 @@ MS = 1_000
 def test_tasks_that_were_removed_before_their_placement_arrives_are_left_out(engine: str) -> None:
     """The job is made smaller at several moments of its scheduler's first decision."""
     for moment in (20, 60, 90, 130, 170, 210, 260):
-        number = 0
 
         def shrink(world: World) -> None:
-            world.host.scale(number, job("web", 1, seconds=1).job)
+            world.host.scale(0, job("web", 1, seconds=1).job)
 
         spec = scenario(
             engine,
