@@ -18,7 +18,7 @@ _PLAIN: Final = (bool, int, float, str, bytes, type(None))
 
 
 def told(value: Any) -> str:
-    """The value with everything in it. Sets are sorted, errors told with all that they say."""
+    """The value with everything in it. Sets and keys are sorted, errors told with all that they say."""
     match value:
         case float():
             return repr(_rounded(value))
@@ -38,7 +38,9 @@ def told(value: Any) -> str:
             fields = ", ".join(f"{n}={told(getattr(value, n))}" for n in value.__struct_fields__)
             return f"{type(value).__name__}({fields})"
         case Mapping():
-            return "{" + ", ".join(f"{told(k)}: {told(v)}" for k, v in value.items()) + "}"
+            # Some are made of sets.
+            pairs = sorted(f"{told(key)}: {told(each)}" for key, each in value.items())
+            return "{" + ", ".join(pairs) + "}"
         case set() | frozenset():
             return "{" + ", ".join(sorted(map(told, value))) + "}"
         case list() | tuple():
