@@ -89,7 +89,7 @@ class DrawnAgent:
             {each.name: each.place for each in clusters if each.name},
             lambda job: (0, self.cell.machines - 1) if job == "j0" else (),
         )
-        refresh = dice.one_of((0, 0, 1_000))
+        refresh = dice.one_of((0, 0, 600, 1_000))
         self.cache = NodesCache(self.cluster, self.cell, self.facts, refresh)
 
 
@@ -112,7 +112,7 @@ def told_plugins(agent: DrawnAgent, task: Requirements, random: Random) -> str:
         if hasattr(plugin, "conflict"):
             lines.append(f"{name} conflicts {outcome(plugin.conflict, task, one)}")
         if hasattr(plugin, "draw"):
-            for count in (1, 3, 99):
+            for count in (1, 3, 4, 8, 99):
                 lines.append(f"{name} draws {outcome(plugin.draw, task, members, count, random)}")
                 plugin.learn(task, members, np.arange(len(members)) % 2 == 0)
     return "\n".join(lines)

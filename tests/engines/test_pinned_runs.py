@@ -25,3 +25,12 @@ def test_whole_runs_are_pinned(engine: str, request: pytest.FixtureRequest) -> N
     outcomes = {f"{engine} {number}": run_text(engine, number) for number in numbers}
     file = PINNED / f"runs_{engine.replace('+', '-plus')}.txt"
     require_digests(file, outcomes, request.config)
+
+
+def test_runs_with_tasks_that_fail_for_good_are_pinned(request: pytest.FixtureRequest) -> None:
+    outcomes = {
+        f"{engine} {number}": run_text(engine, number, fails=True)
+        for engine in ENGINES
+        for number in (100, 101, 102)
+    }
+    require_digests(PINNED / "runs_that_fail.txt", outcomes, request.config)

@@ -143,11 +143,25 @@ class Users:
         return refusal
 
 
-def run_text(engine: str, number: int) -> str:
-    """The journal of a run, and how it ended."""
+def keep_failing(world: ScriptedWorld) -> None:
+    """The tasks that run first of all fail again and again, some more often than their jobs allow."""
+
+    def fail() -> None:
+        for task in sorted(world.machines.running)[:3]:
+            incarnation = world.machines.running.pop(task)
+            world.host.fail_task(task, incarnation, 3, "no luck")
+
+    for moment in range(200 * MS, HORIZON, 200 * MS):
+        world.inject(moment, fail)
+
+
+def run_text(engine: str, number: int, *, fails: bool = False) -> str:
+    """The journal of a run, and how it ended. If it `fails`, tasks do so."""
     scenario, refused = draw_scenario(engine, number)
     dice = dice_of("run", engine, number)
     kind = SimulatedWorld if dice.chance(0.55) else ScriptedWorld
+    if fails:
+        kind = ScriptedWorld
     over_wire = dice.chance(0.15)
     stream = io.BytesIO()
     engines = {name: ENGINES[name] for name in scenario.engine_names()}
@@ -160,6 +174,8 @@ def run_text(engine: str, number: int) -> str:
         users = Users(dice.part("users"), world, scenario)
         if kind is ScriptedWorld or dice.chance(0.5):
             users.plan()
+        if fails and isinstance(world, ScriptedWorld):
+            keep_failing(world)
         world.run()
     except ArgosyError as error:
         lines.append(told(error))
