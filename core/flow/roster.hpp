@@ -118,6 +118,28 @@ class Roster {
   }
   std::size_t pools() const { return pools_.size(); }
 
+  // There are resources that no machine had before: `requests` has a row for each pool, with an amount for each
+  // of so many resources, and `are_choosy` whether its tasks go only to some machines. Sums are made anew.
+  void widen(std::int32_t dimensions, std::span<const Number> requests, std::span<const bool> are_choosy) {
+    dimensions_ = dimensions;
+    own_.assign(machine_vertices_.size() * dimensions_, 0);
+    for (std::size_t number = 0; number < pools_.size(); ++number) {
+      PoolRow& pool = pools_[number];
+      if (pool.vertex == none) continue;
+      const auto row = requests.subspan(number * dimensions_, dimensions_);
+      pool.request.assign(row.begin(), row.end());
+      pool.is_choosy = are_choosy[number];
+      for (std::size_t m = 0; m < machine_vertices_.size(); ++m) {
+        for (std::int32_t d = 0; d < dimensions_; ++d) own_[m * dimensions_ + d] += pool.running[m] * row[d];
+      }
+    }
+    demands_.assign(owner_tasks_.size() * dimensions_, 0);
+    for (Row c = 0; c < classes_.used(); ++c) {
+      const Number tasks = classes_[C::pending][c] + classes_[C::running][c];
+      if (tasks > 0) demand(classes_[C::owner][c], classes_[C::pool][c], tasks);
+    }
+  }
+
   void add_owner() {
     owner_tasks_.push_back(0);
     demands_.resize(demands_.size() + dimensions_, 0);
@@ -251,6 +273,7 @@ class Roster {
       pools_[group.pool].bottom = std::min(pools_[group.pool].bottom, owner.precedence);
       pools_[group.pool].tasks += group.tasks;
       pools_[group.pool].waiting += group.tasks;
+      owner_tasks_[group.owner] += group.tasks;
       demand(group.owner, group.pool, group.tasks);
     }
     return class_of;
@@ -400,7 +423,6 @@ class Roster {
   }
 
   void demand(Number owner, Number pool, Number count) {
-    owner_tasks_[owner] += count;
     for (std::int32_t d = 0; d < dimensions_; ++d) {
       demands_[owner * dimensions_ + d] += count * pools_[pool].request[d];
     }
@@ -460,6 +482,7 @@ class Roster {
       if (row < 0 || tasks_[T::state][row] != state) continue;
       const Row c = state == running ? leave(row) : withdraw(row);
       tasks_[T::state][row] = gone;
+      --owner_tasks_[classes_[C::owner][c]];
       demand(classes_[C::owner][c], classes_[C::pool][c], -1);
       --pools_[classes_[C::pool][c]].tasks;
       if (classes_[C::pending][c] + classes_[C::running][c] == 0) touched.push_back(c);

@@ -286,6 +286,17 @@ void bind_roster(nb::module_& module) {
             self.close_pool(number);
           },
           nb::arg("number"))
+      .def(
+          "widen",
+          [](Roster& self, const Matrix& requests, const Flags& are_choosy) {
+            require(requests.shape(1) >= static_cast<std::size_t>(self.dimensions()),
+                    "fewer dimensions than before");
+            require(requests.shape(0) >= self.pools() && are_choosy.size() >= self.pools(),
+                    "not a row for each pool");
+            self.widen(static_cast<std::int32_t>(requests.shape(1)), {requests.data(), requests.size()},
+                       {are_choosy.data(), are_choosy.size()});
+          },
+          nb::arg("requests"), nb::arg("are_choosy"))
       .def("add_owner", &Roster::add_owner)
       .def("add_job", &add_job, nb::arg("number"), nb::arg("tasks"), nb::arg("head"),
            nb::arg("precedence"))

@@ -87,6 +87,12 @@ REFUSED: list[tuple[str, Callable[[Small], object]]] = [
     ("no such vertex", lambda s: s.roster.open_pool(1, 99, longs(1, 2), False)),
     ("not an amount for each", lambda s: s.roster.open_pool(1, s.sink, longs(1), False)),
     ("no such pool", lambda s: s.roster.close_pool(1)),
+    (
+        "fewer dimensions than",
+        lambda s: s.roster.widen(np.zeros((1, 1), np.int64), np.ones(1, bool)),
+    ),
+    ("not a row for each", lambda s: s.roster.widen(np.zeros((0, 3), np.int64), np.ones(1, bool))),
+    ("not a row for each", lambda s: s.roster.widen(np.zeros((1, 3), np.int64), np.ones(0, bool))),
     ("no such vertex", lambda s: s.roster.add_machines(np.array([99], np.int32))),
     ("no such machine", lambda s: s.roster.start(s.rows[:1], longs(2), longs(0), 0)),
     ("no such machine", lambda s: s.roster.start(s.rows[:1], longs(-1), longs(0), 0)),

@@ -95,6 +95,13 @@ class RoomsAndTwin(RosterAndTwin):
         self.is_new = True
         self.twin_rooms.bars.append([])
 
+    def widen(self) -> None:
+        super().widen()
+        amounts = self.random.integers(0, 9, (self.machines, 1))
+        self.capacity = np.append(self.capacity, amounts, axis=1)
+        self.foreign = np.pad(self.foreign, ((0, 0), (0, 1)))
+        self.forget()
+
     def prefer(self, of: TwinClass) -> None:
         if not self.aggregators or self.below(2):
             super().prefer(of)

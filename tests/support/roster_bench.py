@@ -212,6 +212,19 @@ class RosterAndTwin:
         self.roster.close_pool(number)
         self.open_pool(number)
 
+    def widen(self) -> None:
+        """A resource comes, of which some pools ask for something; some go to all machines now."""
+        self.dimensions += 1
+        self.requests = [[*request, self.below(4)] for request in self.requests]
+        for pool in self.twin.pools.values():
+            runs = bool(self.twin.of_pool(pool.number, RUNNING))
+            pool.request = [*pool.request, 0 if runs else self.below(4)]
+            pool.is_choosy = pool.is_choosy and bool(self.below(2))
+        self.twin.dimensions = self.dimensions
+        pools = [self.twin.pools[number] for number in range(POOLS)]
+        requests = np.array([*(pool.request for pool in pools), [0] * self.dimensions], np.int64)
+        self.roster.widen(requests, np.array([*(pool.is_choosy for pool in pools), False]))
+
     def sync(self) -> None:
         self.roster.sync()
         self.twin.forget_runs()
@@ -230,6 +243,8 @@ class RosterAndTwin:
         ]
         if self.machines < 8:
             actions.append(self.add_machine)
+        if self.dimensions < 4:
+            actions.append(self.widen)
         actions[self.below(len(actions))]()
         self.now += self.below(1_500_000)
 

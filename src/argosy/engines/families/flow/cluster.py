@@ -45,6 +45,10 @@ class MachineVertices:
             racks.append(numbers.setdefault(sets[0] if sets else f" {machine}", len(numbers)))
         self.racks = np.append(self.racks, np.array(racks, np.int64))
 
+    def widen(self, view: View) -> None:
+        """Takes resources into account that no machine had before."""
+        self.capacity = view.capacity()[: self.machines].copy()
+
     def look(self, machine: int, view: View) -> None:
         """Updates whether the machine accepts tasks."""
         if machine < self.machines:

@@ -24,7 +24,6 @@ from argosy.engines.families.flow.rooms import set_rooms
 from argosy.engines.families.flow.settings import FlowSettings
 from argosy.engines.families.flow.statistics import ClusterStatistics
 from argosy.engines.families.flow.tasks import Jobs, RosterColumns
-from argosy.model.errors import ModelError
 from argosy.model.jobs import Job
 from argosy.model.transactions import MachineArray, TaskArray
 from argosy.solvers.flow import FlowNetwork, FlowSolution, Rooms
@@ -81,12 +80,8 @@ class Graph:
     # Machines. They are added, never removed.
 
     def grow(self, view: View) -> None:
-        """Adds machines that joined since the last call, and updates changed labels."""
-        if len(view.dimensions) != self._nothing.shape[1]:
-            raise ModelError(
-                "the flow network was made for other resources than " + ", ".join(view.dimensions),
-                hint="start the scheduler again: it makes a network for all of them",
-            )
+        """Adds machines and resources that came since the last call, and updates changed labels."""
+        self.widen(view)
         if self._labels != view.labels_version:
             self._labels = view.labels_version
             self.pools.relabel(view)
@@ -96,6 +91,16 @@ class Graph:
         self.cluster.grow(view)
         self._add_machines()
         self.pools.widen(view)
+
+    def widen(self, view: View) -> None:
+        """Makes room for resources that no machine had before: they come after those that were known."""
+        if len(view.dimensions) == self._nothing.shape[1]:
+            return
+        self._nothing = np.zeros((self.cluster.machines, len(view.dimensions)), np.int64)
+        self.cluster.widen(view)
+        self.policy.widen(view.dimensions)
+        self.pools.widen_requests(view)
+        self.rooms.forget()
 
     def look(self, machine: int, view: View) -> None:
         """Updates a machine after an event; it may be new."""
@@ -119,6 +124,7 @@ class Graph:
 
     def add(self, submissions: Sequence[Submission], view: View, now: int) -> None:
         """Adds tasks without a machine, new or returning."""
+        self.widen(view)
         add_jobs(self, submissions, view, now)
 
     def owner_number(self, owner: str) -> int:
@@ -170,6 +176,7 @@ class Graph:
 
     def has_room(self, machines: MachineArray, view: View) -> bool:
         """Whether one of these machines has room for a waiting task as it is, or is new."""
+        self.widen(view)
         return self.roster.has_room(machines, view.free(machines), self.pools.allowed)
 
     @property

@@ -164,6 +164,10 @@ class Policy:
         observation counts."""
         return None
 
+    def widen(self, dimensions: tuple[str, ...]) -> None:
+        """There are resources that no machine had before; they come after those that were known."""
+        self.dimensions = dimensions
+
     def topology(self) -> Topology:
         """Aggregators between pools and machines. Asked again when machines have joined: then there may
         be more aggregators and arcs, after those that were there."""

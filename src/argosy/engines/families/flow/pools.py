@@ -23,6 +23,8 @@ from argosy.model.resources import Resources
 from argosy.solvers.flow import FlowNetwork, Roster
 from argosy.solvers.flow.arrays import Numbers
 
+#: What the tasks of a pool ask for: resources, attributes, and whether they may preempt.
+Asked = tuple[Resources, Mapping[str, str], bool]
 PoolKey = tuple[tuple[int, ...], tuple[tuple[str, str], ...], bool]
 NO_ARC: Final = -1
 #: Larger than any flow.
@@ -34,7 +36,8 @@ _KEPT: Final = 64
 class Pool:
     """A pool and its vertices."""
 
-    def __init__(self, key: PoolKey, number: int, vertex: int) -> None:
+    def __init__(self, asked: Asked, key: PoolKey, number: int, vertex: int) -> None:
+        self.asked = asked
         self.key = key
         self.number = number
         self.vertex = vertex
@@ -42,6 +45,17 @@ class Pool:
         #: The vertices of its aggregators, and the arcs between them.
         self.aggregators = np.empty(0, np.int32)
         self.links = np.empty(0, np.int32)
+
+
+def _key(asked: Asked, dimensions: tuple[str, ...]) -> PoolKey:
+    request, requires, preempts = asked
+    # A resource that no machine has is treated as a required attribute that no machine has.
+    apart = {
+        f"resource {name}": str(amount)
+        for name, amount in request.items()
+        if amount and name not in dimensions
+    }
+    return request.within(dimensions), tuple(sorted({**requires, **apart}.items())), preempts
 
 
 class Pools:
@@ -74,28 +88,21 @@ class Pools:
     def get(
         self, request: Resources, requires: Mapping[str, str], view: View, *, preempts: bool = True
     ) -> Pool:
-        # A resource that no machine has is treated as a required attribute that no machine has.
-        apart = {
-            f"resource {name}": str(amount)
-            for name, amount in request.items()
-            if amount and name not in view.dimensions
-        }
-        if apart:
-            requires = {**requires, **apart}
-        key = (request.within(view.dimensions), tuple(sorted(requires.items())), preempts)
-        return self._by_key.get(key) or self._open(key, requires, view)
+        asked = request, requires, preempts
+        key = _key(asked, view.dimensions)
+        return self._by_key.get(key) or self._open(asked, key, view)
 
-    def _open(self, key: PoolKey, requires: Mapping[str, str], view: View) -> Pool:
+    def _open(self, asked: Asked, key: PoolKey, view: View) -> Pool:
         if not self._unused:
             self._grow()
         number = self._unused.pop()
-        pool = Pool(key, number, self._network.add_vertex())
+        pool = Pool(asked, key, number, self._network.add_vertex())
         self.requests[number] = pool.request
-        self.allowed[number] = self._allowed(requires, view)
+        self.allowed[number] = self._allowed(key, view)
         for matrix in (self.rooms, self.costs, self.steps):
             matrix[number] = 0
         self.arcs[number] = NO_ARC
-        self._roster.open_pool(number, pool.vertex, pool.request, bool(requires), key[2])
+        self._roster.open_pool(number, pool.vertex, pool.request, bool(key[1]), key[2])
         self._add_aggregators(pool)
         self._by_key[key] = self.by_number[number] = pool
         return pool
@@ -125,10 +132,22 @@ class Pools:
     def relabel(self, view: View) -> None:
         """Updates machine attributes. Aggregators do not change, because they are only preferences."""
         for pool in self.by_number.values():
-            self.allowed[pool.number] = self._allowed(dict(pool.key[1]), view)
+            self.allowed[pool.number] = self._allowed(pool.key, view)
 
-    def _allowed(self, requires: Mapping[str, str], view: View) -> NDArray[np.bool_]:
-        width = self._cluster.machines
+    def widen_requests(self, view: View) -> None:
+        """Makes room for resources that no machine had before: who asks for them may now go there."""
+        self.requests = np.zeros((len(self.requests), len(view.dimensions)), np.int64)
+        are_choosy = np.zeros(len(self.requests), np.bool_)
+        for pool in self.by_number.values():
+            pool.key = _key(pool.asked, view.dimensions)
+            self.requests[pool.number] = pool.request = np.array(pool.key[0], np.int64)
+            are_choosy[pool.number] = bool(pool.key[1])
+        self._by_key = {pool.key: pool for pool in self.by_number.values()}
+        self._roster.widen(self.requests, are_choosy)
+        self.relabel(view)
+
+    def _allowed(self, key: PoolKey, view: View) -> NDArray[np.bool_]:
+        width, requires = self._cluster.machines, dict(key[1])
         if not requires:
             return np.ones(width, np.bool_)
         return to_mask(view.where(requires), width)

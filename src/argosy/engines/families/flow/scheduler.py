@@ -374,6 +374,7 @@ class FlowScheduler:
         graph.stop(rows, now)
         graph.start(rows, machines, costs, now)
         if not outcome.all_accepted:
+            graph.widen(view)
             refused = np.flatnonzero(~outcome.accepted)
             for machine in np.unique(plan.machines[refused]).tolist():
                 graph.cluster.look(machine, view)
