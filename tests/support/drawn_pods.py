@@ -47,11 +47,11 @@ def read(kind: ResourceKind[Any], document: Document) -> Any:
 class DrawnObjects:
     """Draws from one stream."""
 
-    def __init__(self, seed: object) -> None:
+    def __init__(self, seed: object, richness: float | None = None) -> None:
         self.random = Random(f"objects {seed}")
         self._uids = 0
         #: Probability of everything that pods may have besides requests.
-        self.richness = self.random.choice((0.08, 0.25, 0.5))
+        self.richness = self.random.choice((0.08, 0.25, 0.5)) if richness is None else richness
 
     def below(self, bound: int) -> int:
         return self.random.randrange(bound)
@@ -108,7 +108,9 @@ class DrawnObjects:
     def toleration(self) -> Document:
         drawn: Document = {"operator": self.one(("Exists", "Equal", "", "Gt", "Lt", "Like"))}
         if self.maybe(0.8):
-            drawn["key"] = self.one(("gpu", "dedicated", "size", "node.kubernetes.io/unschedulable"))
+            drawn["key"] = self.one(
+                ("gpu", "dedicated", "size", "node.kubernetes.io/unschedulable")
+            )
         if self.maybe(0.7):
             drawn["value"] = self.one(("", "web", "db", "5", "12", "x"))
         if self.maybe(0.6):
@@ -294,9 +296,7 @@ class DrawnObjects:
     def spec(self, scheduler: str = "argosy") -> Document:
         drawn: Document = {
             "schedulerName": scheduler,
-            "containers": [
-                self.container(f"c{at}") for at in range(self.one((1, 1, 1, 2, 3, 0)))
-            ],
+            "containers": [self.container(f"c{at}") for at in range(self.one((1, 1, 1, 2, 3, 0)))],
         }
         if self.maybe():
             drawn["priority"] = self.one((0, 1, 5, 100, -10, 2_000_000_000))
@@ -455,5 +455,3 @@ class DrawnObjects:
     def coscheduling_group(self, number: int) -> Document:
         spec = {"minMember": self.below(4)}
         return {"metadata": {"name": f"group-{number}", "namespace": "one"}, "spec": spec}
-
-

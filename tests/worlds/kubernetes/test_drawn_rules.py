@@ -73,9 +73,7 @@ def told_of(pod: Pod, before: Pod, known: KnownVolumes, draw: DrawnObjects) -> l
     )
     precedences = Precedences([5, 100, 1_000, -10])
     request = pod_request(pod)
-    job = job_of_pod(
-        pod, "job", kind_of(pod), request, {"a": "true"}, precedences, {"wish": 3}
-    )
+    job = job_of_pod(pod, "job", kind_of(pod), request, {"a": "true"}, precedences, {"wish": 3})
     accounted = AccountedResources()
     node = read(NODES, draw.node("n0"))
     rules = NodeRules.of(pod, known.node_rules(pod))

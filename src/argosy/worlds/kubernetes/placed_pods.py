@@ -164,10 +164,7 @@ class PlacedPods:
 
     def _job(self, tracked: TrackedPod, request: Resources) -> Job:
         pod = tracked.pod
-        name = f"{pod.namespace}.{pod.name}"
-        # A name that the server has made up does not come again, except for what the world has seen.
-        if not pod.metadata.generate_name or tracked.required:
-            name = self._new_name(name)
+        name = self._new_name(f"{pod.namespace}.{pod.name}")
         requires = tracked.required = dict(tracked.needs.attributes)
         job = job_of_pod(
             pod,
