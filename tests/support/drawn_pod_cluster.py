@@ -20,6 +20,7 @@ from argosy.kubernetes.kinds import (
     POD_DISRUPTION_BUDGETS,
     POD_GROUPS,
     PODS,
+    ResourceKind,
 )
 from argosy.kubernetes.objects import Pod
 from argosy.model.jobs import Execution, Job, TaskGroup
@@ -373,7 +374,8 @@ class DrawnPodCluster:
                 self.tell(plain(group))
                 self.pods.set_group(read(COSCHEDULING_GROUPS, group))
             case 9:
-                kind = self.draw.one((POD_GROUPS, COSCHEDULING_GROUPS))
+                kinds: tuple[ResourceKind[Any], ...] = (POD_GROUPS, COSCHEDULING_GROUPS)
+                kind = self.draw.one(kinds)
                 self.pods.remove_group(read(kind, self.draw.coscheduling_group(number)))
             case 10:
                 space = self.draw.namespace(self.draw.one(SPACES))

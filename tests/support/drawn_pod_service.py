@@ -1,6 +1,8 @@
-"""All that `argosy kubernetes` runs beside its REST API, over a played API server with drawn objects: the
-driver and writer, growing jobs, metrics, a shadow session, a recorder, and plans. What is written to the
-server, logged and reported is the outcome."""
+"""All that `argosy kubernetes` runs beside its REST API, over a played API server with drawn objects.
+
+These are the driver and writer, growing jobs, metrics, a shadow session, a recorder, and plans. What is
+written to the server, logged and reported is the outcome.
+"""
 
 from __future__ import annotations
 
@@ -184,7 +186,7 @@ class DrawnService:
         if not self.draw.maybe(0.1):
             spec["completions"] = self.draw.one((4, 9, 20))
         owners = [{"kind": "CronJob", "name": "cron", "uid": "cron", "controller": True}]
-        metadata = {"name": name, "annotations": annotations}
+        metadata: dict[str, Any] = {"name": name, "annotations": annotations}
         if self.draw.maybe(0.5):
             metadata["ownerReferences"] = owners
         self.api.put(BATCH_JOBS, {"metadata": metadata, "spec": spec, "status": {"succeeded": 0}})
