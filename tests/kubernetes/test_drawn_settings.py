@@ -341,7 +341,8 @@ class DrawnConfigs:
 def shown(connection: Connection) -> str:
     """All of it, also what it does not show to people."""
     credentials = connection.credentials
-    fields = {name: getattr(connection, name) for name in connection.__struct_fields__}
+    names = [name for name in connection.__struct_fields__ if name != "credentials"]
+    fields = {name: getattr(connection, name) for name in names}
     kept = sorted((key, each) for key, each in vars(credentials).items() if "clock" not in key)
     parts = [f"{connection!r}", *(f"{key}={value!r}" for key, value in sorted(fields.items()))]
     return " ".join((*parts, type(credentials).__name__, repr(_revealed(kept))))
