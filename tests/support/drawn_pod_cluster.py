@@ -400,6 +400,10 @@ class DrawnPodCluster:
     def look_up(self) -> None:
         self.pods.tell_groups()
         self.pods.expire_places()
+        for job in {each.job: None for each in self.pods.pods.values() if each.job}:
+            if self.pods.is_short(job):
+                self.tell(f"{job} is short")
+                self.pods.found_short(job)
         if self.pods.has_protected and self.draw.maybe(0.5):
             self.pods.forget_budgets()
         self.notes.write()

@@ -21,6 +21,7 @@ from drawn_pods import SPACES, DrawnObjects
 
 from argosy.kubernetes.batch import BATCH_JOBS
 from argosy.kubernetes.client import KubernetesClient
+from argosy.kubernetes.failures import KubernetesError
 from argosy.kubernetes.kinds import (
     COSCHEDULING_GROUPS,
     NAMESPACES,
@@ -31,6 +32,7 @@ from argosy.kubernetes.kinds import (
     POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
+    ResourceKind,
 )
 from argosy.kubernetes.requests import RequestSettings
 from argosy.kubernetes.watching import ObjectWatch
@@ -251,7 +253,7 @@ class DrawnService:
         api, draw = self.api, self.draw
         pods, nodes = api.documents(PODS), api.documents(NODES)
         pod = self.random.choice(pods) if pods else None
-        match self.random.randrange(14):
+        match self.random.randrange(16):
             case 0 | 1 | 2 | 3:
                 self.new_pods()
             case 4:
@@ -273,10 +275,27 @@ class DrawnService:
                 api.put(POD_DISRUPTION_BUDGETS, draw.budget(draw.below(2)))
             case 12:
                 api.put(PERSISTENT_VOLUME_CLAIMS, draw.claim(draw.below(3)))
+            case 14:
+                self._remove_something()
             case 13:
                 self.network.cut(draw.one((300_000, 4 * SECOND, 12 * SECOND)))
             case _:
                 api.put(COSCHEDULING_GROUPS, draw.coscheduling_group(draw.below(2)))
+
+    def _remove_something(self) -> None:
+        kinds: tuple[ResourceKind[Any], ...] = (
+            PERSISTENT_VOLUMES,
+            PERSISTENT_VOLUME_CLAIMS,
+            POD_DISRUPTION_BUDGETS,
+            POD_GROUPS,
+            COSCHEDULING_GROUPS,
+            BATCH_JOBS,
+        )
+        for kind in kinds:
+            documents = self.api.documents(kind)
+            if documents and self.draw.maybe(0.4):
+                metadata = self.draw.one(documents)["metadata"]
+                self.api.remove(kind, metadata["name"], metadata.get("namespace", ""))
 
     # The service.
 
@@ -319,7 +338,7 @@ class DrawnService:
                 await asyncio.sleep(3)
                 self.tell("leads")
                 fenced = FencedRight(self.loop, seconds - 12.5, 7)
-                driver.lead(fenced, (await client.list_all(PODS)).items)
+                driver.lead(fenced, await self._all_pods(client))
             await asyncio.sleep(max(0.0, seconds / 2 - self.loop.time()))
             self.lines += metrics.lines()
             await asyncio.sleep(max(0.0, seconds - self.loop.time()))
@@ -335,6 +354,14 @@ class DrawnService:
             cluster.stop()
             await living
         self._written()
+
+    async def _all_pods(self, client: KubernetesClient) -> tuple[Any, ...]:
+        while True:
+            try:
+                return (await client.list_all(PODS)).items
+            except KubernetesError as error:
+                self.tell(str(error))
+                await asyncio.sleep(0.5)
 
     def _commit_job(self, overseer: PodOverseer, cluster: LiveCluster) -> None:
         self._made += 1

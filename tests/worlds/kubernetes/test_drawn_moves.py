@@ -24,6 +24,7 @@ from argosy.service.kubernetes.messages import waiting_message
 from argosy.service.kubernetes.shadow.placements import PlacementRecord, quantile
 from argosy.worlds.kubernetes import moves, second_looks
 from argosy.worlds.kubernetes.abandoned import AbandonedPods
+from argosy.worlds.kubernetes.budgets import DisruptionBudgets
 from argosy.worlds.kubernetes.malleable import GrowthSettings, JobProgress, JobScaler
 from argosy.worlds.kubernetes.moves import RelocatingCluster
 from argosy.worlds.kubernetes.priorities import Precedences
@@ -359,7 +360,46 @@ def told_records(dice: Random) -> list[str]:
     return lines
 
 
-PARTS = (told_waits, told_room, told_growth, told_rests, told_priorities, told_records)
+def told_budgets(dice: Random) -> list[str]:
+    draw, budgets, lines = DrawnObjects(dice.randrange(10**6), 0.1), DisruptionBudgets(), []
+    pods: list[Pod] = []
+    for at in range(8):
+        document = draw.pod(f"p{at}")
+        document["metadata"]["namespace"] = draw.one(("one", "two"))
+        document["status"] = {
+            "phase": draw.one(("Running", "Running", "Running", "Pending")),
+            "conditions": [
+                {"type": draw.one(("Ready", "Other")), "status": draw.one(("True", "False"))}
+            ],
+        }
+        pods.append(read(PODS, document))
+    for _ in range(30):
+        some = draw.some(pods, 4)
+        match dice.randrange(6):
+            case 0 | 1:
+                document = draw.budget(dice.randrange(3))
+                document["metadata"]["namespace"] = draw.one(("one", "two"))
+                budgets.put(read(POD_DISRUPTION_BUDGETS, document))
+            case 2:
+                budgets.remove(draw.one(("one", "two")), f"budget-{dice.randrange(3)}")
+            case 3:
+                budgets.spend(some)
+        exhausted = sorted(budgets.exhausted_by(some))
+        known = [(space, f"budget-{at}") for space in ("one", "two") for at in range(3)]
+        states = [budgets.is_exhausted(key) for key in known]
+        lines.append(f"{[each.uid for each in some]} {exhausted} {states}")
+    return lines
+
+
+PARTS = (
+    told_budgets,
+    told_waits,
+    told_room,
+    told_growth,
+    told_rests,
+    told_priorities,
+    told_records,
+)
 
 
 def test_parts_of_drawn_clusters_say_what_they_said(pytestconfig: pytest.Config) -> None:
