@@ -9,7 +9,8 @@ from random import Random
 from typing import Any, Final
 
 import msgspec
-from drawn_pods import NOON, SPACES, DrawnObjects, read
+from drawn_pods import HOST, NOON, SPACES, DrawnObjects, read
+from told_overseer import ToldOverseer, plain
 
 from argosy.kubernetes.kinds import (
     COSCHEDULING_GROUPS,
@@ -28,9 +29,9 @@ from argosy.model.resources import Resources
 from argosy.model.scenario import CellSpec
 from argosy.scenarios.loader import read_fleet
 from argosy.service.kubernetes.messages import waiting_message
-from argosy.service.kubernetes.overseer import PodOverseer
 from argosy.service.kubernetes.queue_notes import QueueNotes
 from argosy.service.server import FoundEngines
+from argosy.worlds.kubernetes.gangs import GROUP_LABEL
 from argosy.worlds.kubernetes.pod_jobs import has_ended
 from argosy.worlds.kubernetes.pod_wishes import described_wishes
 from argosy.worlds.kubernetes.tracked import (
@@ -46,60 +47,13 @@ from argosy.worlds.local.turn import LocalCluster
 
 SECOND: Final = 1_000_000
 _OWNER: Final = {"kind": "ReplicaSet", "name": "rs", "uid": "rs"}
-_QUIET: Final = frozenset({"job_seq", "has_machine", "is_over", "settle"})
-_TOLD: Final = frozenset(
-    {
-        "submit_all",
-        "adopt",
-        "cancel",
-        "finish",
-        "gone",
-        "refuse_try",
-        "mark",
-        "add_machine",
-        "remove_machine",
-        "fit_machine",
-        "relabel_machine",
-        "free_on",
-        *_QUIET,
+_APART: Final = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
+        ]
     }
-)
-
-
-def plain(value: Any) -> str:
-    return msgspec.json.encode(value, order="sorted", enc_hook=str).decode()
-
-
-class TellingWorld:
-    """Writes down what a world is told by its pods."""
-
-    def __init__(self, world: OverruledWorld, tell: Callable[[str], None]) -> None:
-        self._world = world
-        self._tell = tell
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._world, name)
-        if name not in _TOLD:
-            return method
-
-        def told(*given: Any, **named: Any) -> Any:
-            if name == "submit_all":
-                given = (list(given[0]),)
-            if name == "mark":
-                given = (given[0], given[1], sorted(given[2]), given[3])
-            answer = method(*given, **named)
-            if name not in _QUIET:
-                self._tell(f"{name} {plain([*given, *named.values()])} -> {plain(answer)}")
-            return answer
-
-        return told
-
-
-class ToldOverseer(PodOverseer):
-    tell: Callable[[str], None]
-
-    def _current(self) -> Any:
-        return TellingWorld(super()._current(), self.tell)
+}
 
 
 class _Notes:
@@ -131,8 +85,9 @@ class DrawnPodCluster:
         *,
         commits: bool = False,
         is_crowded: bool = False,
+        is_grouped: bool = False,
     ) -> None:
-        self.is_crowded = is_crowded
+        self.is_crowded, self.is_grouped = is_crowded, is_grouped
         #: Whether all pods are alike and spread over several nodes: engines that move some then do.
         self.is_even = engines[0]["engine"] == "firmament" and seed % 2 == 0
         self.seed, self._engines, self._directory = seed, engines, directory
@@ -178,6 +133,11 @@ class DrawnPodCluster:
             self.claim(number)
         drawn = [read(COSCHEDULING_GROUPS, self.draw.coscheduling_group(at)) for at in (0, 1)]
         self.pods.set_groups([*drawn, read(POD_GROUPS, self.draw.pod_group(0))])
+        if is_grouped:
+            for at in (0, 1):
+                group = self.draw.coscheduling_group(at)
+                group["spec"]["minMember"] = 2 + self.draw.below(3)
+                self.pods.set_group(read(COSCHEDULING_GROUPS, group))
         self.pods.set_budgets([read(POD_DISRUPTION_BUDGETS, self.draw.budget(0))])
         self.go_on()
 
@@ -254,6 +214,12 @@ class DrawnPodCluster:
         if self.is_even:
             document["metadata"]["ownerReferences"] = [{**_OWNER, "controller": True}]
             resources["requests"]["cpu"] = "500m"
+        if self.is_grouped and self.draw.maybe(0.8):
+            labels = {"app": "web", GROUP_LABEL: f"group-{self._made % 2}"}
+            document["metadata"]["labels"] = labels
+            document["spec"]["schedulerName"] = "argosy"
+            if self.draw.maybe(0.5):
+                document["spec"]["affinity"] = _APART
         if document["spec"]["schedulerName"] == "other":
             document["status"]["nominatedNodeName"] = self.draw.one(tuple(self.nodes))
 
@@ -387,9 +353,13 @@ class DrawnPodCluster:
                 self.pods.set_budgets([read(POD_DISRUPTION_BUDGETS, each) for each in budgets])
 
     def recover(self) -> None:
-        """An engine has failed: the world is built anew."""
+        """An engine has failed: the world is built anew, perhaps without its last decisions."""
         self._later.clear()
-        self.world.commit()
+        if self.draw.maybe(0.5):
+            self.new_pod()
+            self.world.settle()
+        else:
+            self.world.commit()
         self.build()
 
     def stand_by(self) -> None:
