@@ -24,9 +24,12 @@ from argosy.kubernetes.kinds import (
 from argosy.model.errors import ArgosyError
 from argosy.model.jobs import Job, TaskGroup
 from argosy.model.resources import Resources
+from argosy.model.scenario import CellSpec
+from argosy.scenarios.loader import read_fleet
 from argosy.service.kubernetes.agent_terms import PodTerms
 from argosy.service.kubernetes.overseer import PodOverseer
 from argosy.service.kubernetes.planning import TEMPLATES, groups_of, pods_of
+from argosy.service.kubernetes.pod_fleet import PodFleet
 from argosy.service.kubernetes.queue_notes import QueueNotes
 from argosy.service.kubernetes.shadow.placements import ClusterState, PlacementJudge, SeenPod
 from argosy.worlds.kubernetes.pod_jobs import ESTIMATE
@@ -211,8 +214,27 @@ def test_verdicts_and_notes_are_as_before(pytestconfig: pytest.Config) -> None:
     require_digests(PINNED / "verdicts.txt", outcomes, pytestconfig)
 
 
+def fleet_of(seed: int) -> str:
+    dice, draw = Random(f"fleet {seed}"), DrawnObjects(f"fleet {seed}", 0.4)
+    drawn: list[dict[str, Any]] = [{"name": "first", "engine": dice.choice(("omega", "kube"))}]
+    drawn[0]["takes"] = {"kinds": dice.choice((["service"], ["service", "batch"], ["x"]))}
+    if dice.random() < 0.7:
+        takes = {"kinds": dice.choice((["batch"], ["special", "batch"]))}
+        drawn.append({"name": "second", "engine": dice.choice(("medea", "yaq-d")), "takes": takes})
+    entries = read_fleet(drawn, CellSpec(machines=()))
+    fleet = PodFleet("argosy", entries, dice.choice(((), ("old", "batch"), ("special",))))
+    lines = [repr(fleet.entries), repr(sorted(fleet.kinds)), repr(fleet.acts_on_constraints)]
+    for at in range(8):
+        pod = read(PODS, draw.pod(f"p{at}", draw.one(("argosy", "first", "second"))))
+        kind = fleet.kind_of(pod)
+        lines.append(f"{kind} {fleet.heeds_wishes(pod)} {fleet.ignoring_constraints(pod)!r}")
+        lines.append(fleet.obstacle_to_groups(kind))
+    return "\n".join(lines)
+
+
 def test_terms_of_agents_are_as_before(pytestconfig: pytest.Config) -> None:
     outcomes = {f"terms-{seed}": agent_terms(seed) for seed in range(20)}
+    outcomes |= {f"fleet-{seed}": fleet_of(seed) for seed in range(30)}
     require_digests(PINNED / "terms.txt", outcomes, pytestconfig)
 
 
