@@ -244,8 +244,8 @@ def test_drawn_clusters_are_shadowed_recorded_and_planned_as_before(
     outcomes = {}
     for seed in range(10):
         fleet = [
-            FLEETS[seed % 4][0],
-            {**FLEETS[(seed + 1) % 4][0], "name": "second"},
+            FLEETS[seed % 2][0],
+            {**FLEETS[(seed + 1) % 2][0], "name": "second"},
         ]
         folder = tmp_path / str(seed)
         outcomes[f"shadow-{seed}"] = run_service(
