@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -117,3 +118,27 @@ def broken_lines(text: str, stream: Stream) -> tuple[str, str]:
         fields[field] = stream.pick((*values, "1e300", " ", '"a"', "9007199254740993"))
         lines[at] = separator.join(fields)
     return f"line {at + 1}: {lines[at] if at < len(lines) else ''!r}", "\n".join(lines)
+
+
+def broken_journal(lines: list[str], stream: Stream) -> tuple[str, list[str]]:
+    """A journal with a mistake in one of its lines, which is not the first; or with lines that are gone,
+    doubled or elsewhere."""
+    broken = list(lines)
+    at = stream.among(1, max(1, len(lines) - 1)) if len(lines) > 1 else 0
+    form = stream.below(8)
+    if form == 0:
+        del broken[at : at + stream.pick((1, 1, 3))]
+        return f"without line {at + 1}", broken
+    if form == 1:
+        broken.insert(at, broken[at])
+        return f"line {at + 1} twice", broken
+    if form == 2:
+        other = stream.below(len(lines))
+        broken[at], broken[other] = broken[other], broken[at]
+        return f"lines {at + 1} and {other + 1} exchanged", broken
+    if form == 3:
+        broken[at] = broken[at][: stream.below(len(broken[at]))] + "\n"
+        return f"line {at + 1} cut short", broken
+    what, document = broken_document(json.loads(broken[at]), stream)
+    broken[at] = json.dumps(document, separators=(",", ":")) + "\n"
+    return f"line {at + 1}: {what}", broken

@@ -22,6 +22,8 @@ from argosy.version import __version__
 #: What differs between computers, moments and processes.
 _UNSTEADY: Final = (
     (re.compile(r"(replayed in )[\d.]+"), r"\1..."),
+    (re.compile(r"(\.jsonl,True,\d+,\d+,\d+,)[\d.]+"), r"\1..."),
+    (re.compile(r"note: about .* left; .*\n"), ""),
     (
         re.compile(r'("(?:seconds|started|process|python|platform|numpy)": )("[^"]*"|[\d.]+)'),
         r"\1...",
@@ -29,6 +31,8 @@ _UNSTEADY: Final = (
     (re.compile(rf"(Argosy |\"argosy\": \"){re.escape(__version__)}"), r"\1..."),
     (re.compile(rf"Python {re.escape(platform.python_version())}"), "Python ..."),
 )
+#: Where the source is, or is installed.
+_SOURCE: Final = re.compile(r"/[^\s'\":]*/(?:site-packages/(?=argosy)|(?=tests/|src/))")
 #: Its digests are of files that say how long they took.
 _MANIFEST: Final = "manifest.json"
 
@@ -84,7 +88,7 @@ class Folder:
         return "\n\n".join(self.call(*command) for command in commands)
 
     def steady(self, text: str) -> str:
-        text = text.replace(str(self.path), "FOLDER")
+        text = _SOURCE.sub("", text.replace(str(self.path), "FOLDER"))
         for pattern, instead in _UNSTEADY:
             text = pattern.sub(instead, text)
         return text
