@@ -191,6 +191,8 @@ REASONS: Final[dict[str, Callable[[Document], bool]]] = {
     "five tasks": lambda document: tasks_of(document) >= 5,
     "a gang": lambda document: '"gang": true' in json.dumps(document),
     "a fault": lambda document: bool(document.get("faults")),
+    "a scheduler's crash": lambda document: "scheduler-crash" in json.dumps(document),
+    "a partition": lambda document: '"isolated": ["' in json.dumps(document),
     "memory": lambda document: json.dumps(document).count('"memory"') >= 2,
     "a machine type and two schedulers": lambda document: (
         "fleet" in document and sum(e.get("replicas", 1) for e in document["fleet"]) >= 2

@@ -180,3 +180,13 @@ def test_plainer_values_are_tried_the_plainest_first(value, key, expected) -> No
 )
 def test_amounts_have_plain_values_of_their_own(value, key, expected) -> None:
     assert _simpler(value, ("request", key)) == expected
+
+
+def test_a_failure_that_needs_the_crash_of_a_scheduler_is_shrunk(loads) -> None:
+    def fails(document: Document) -> bool:
+        kinds = {fault["kind"] for fault in document.get("faults", ()) if "kind" in fault}
+        return "scheduler-crash" in kinds and loads(document)
+
+    found = Shrinker(first_with(fails), fails).run()
+    assert [fault["kind"] for fault in found["faults"]] == ["scheduler-crash"]
+    assert found["faults"][0]["scheduler"] == found["fleet"][0]["name"]

@@ -116,7 +116,8 @@ def mended(document: dict[str, Any]) -> dict[str, Any]:
     for fault in document.get("faults", ()):
         if "machine" in fault and fault["machine"] not in machines:
             fault["machine"] = fault["machine"].rpartition("-")[0]
-        if "scheduler" in fault and fault["scheduler"] not in schedulers:
+        # Without a fleet it is no scenario, whatever the fault says.
+        if schedulers and "scheduler" in fault and fault["scheduler"] not in schedulers:
             fault["scheduler"] = schedulers[0]
         if "isolated" in fault:
             fault["isolated"] = [n for n in fault["isolated"] if n in schedulers] or schedulers[:1]
