@@ -320,7 +320,7 @@ def _stamp(second: int) -> str:
     return f"2026-11-17T10:{second // 60:02}:{second % 60:02}Z"
 
 
-def _pod(stream: Stream, at: int) -> Document:
+def pod_document(stream: Stream, at: int) -> Document:
     controller = stream.pick(("ReplicaSet", "Job", "StatefulSet", "DaemonSet", "Node"))
     owner = {"kind": controller, "name": f"own{at % 3}", "uid": f"own{at % 3}", "controller": True}
     term = {
@@ -403,7 +403,7 @@ def kubernetes_workload(stream: Stream, files: Files) -> Document | str:
         for at in range(stream.among(1, 4))
     ]
     nodes[0]["status"]["allocatable"] |= stream.maybe(0.5, **{"example.com/gpu": "2"})
-    pods = [_pod(stream, at) for at in range(stream.among(1, 9))]
+    pods = [pod_document(stream, at) for at in range(stream.among(1, 9))]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes + pods}, indent=1)
     name = stream.pick(("cluster.json", "cluster.yaml"))
     files[name] = text
