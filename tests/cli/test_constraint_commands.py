@@ -160,3 +160,9 @@ class TestFlow:
         assert "random, size 5, seed 1" in other.splitlines()[0]
         same = argosy("flow", "gen", "ties", "--size", "9", "--utilisation", "0.9").out
         assert same == argosy("flow", "gen", "ties", "--size", "9").out
+
+
+def test_no_constraints_are_no_specification(argosy: Call, tmp_path: Path) -> None:
+    (tmp_path / "none.txt").write_text("# nothing yet\n")
+    called = argosy("constraints", "translate", "none.txt", "--to", "yarn")
+    assert (called.code, called.out, called.err) == (0, "\n", "")

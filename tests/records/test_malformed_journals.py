@@ -138,3 +138,45 @@ def test_a_phase_of_a_job_that_was_never_submitted_is_named(number: int) -> None
     journal.flush()
     with pytest.raises(RunDirectoryError, match=f"journal:3: job number {number}; expected 0"):
         read_steps(JournalFile(stream.getvalue()))
+
+
+@pytest.mark.parametrize(
+    ("what", "changes", "told"),
+    [
+        ("due", {"ticket": -1}, "the replay decided otherwise"),
+        ("due", {"ticket": 2**53 + 1}, "the replay decided otherwise"),
+        ("ended", {"tasks": []}, "the replay decided otherwise"),
+    ],
+)
+def test_a_replay_names_a_line_that_says_what_never_happens(
+    damaged: Callable[..., tuple[Path, int]],
+    capsys: pytest.CaptureFixture[str],
+    what: str,
+    changes: dict[str, Any],
+    told: str,
+) -> None:
+    path, line = damaged(what, **changes)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["replay", str(path)])
+    assert stop.value.code == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.startswith(f"{path}:{line}: decisions differ from here on\n")
+    assert told in out
+
+
+def test_a_replay_names_a_report_of_tasks_that_do_not_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The engine hears of its own tasks, of which none has ended yet.
+    execute(scenario("spread", [job("a", 3, seconds=10)], replicas=1), tmp_path / "run")
+    first, *rest = (tmp_path / "run" / directory.JOURNAL).read_bytes().splitlines(keepends=True)
+    path = tmp_path / "early.jsonl"
+    report = b'{"what":"report","at":0,"kind":"finished"}\n'
+    path.write_bytes(b"".join([first, report, *rest]))
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["replay", str(path)])
+    assert stop.value.code == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.startswith(f"{path}:2: decisions differ from here on\nreplayed: the replay failed: ")

@@ -56,7 +56,7 @@ def command(
         text, document = _to(to, file, tags, static)
         emit(
             output,
-            sections=lambda width: [text.splitlines()],
+            sections=lambda width: [text.splitlines() or [text]],
             document=lambda: document,
             csv=lambda: text,
         )

@@ -169,7 +169,7 @@ class Replay:
                     self._take(item, reader.position)
                 else:
                     break
-            except (ArgosyError, ValueError) as error:
+            except (ArgosyError, LookupError, ValueError) as error:
                 if isinstance(error, ReplayDiverged):
                     raise
                 raise ReplayDiverged(
@@ -199,7 +199,10 @@ class Replay:
                     hint="replay it with the version that wrote it",
                 ) from None
             raise self._diverged(position, b"") from None
-        self._actions[type(record)](record)
+        if (action := self._actions.get(type(record))) is None:
+            # Such lines are read by the reader, unless they say what never happens.
+            raise self._diverged(position, b"")
+        action(record)
 
     def _diverged(self, position: int, written: bytes) -> ReplayDiverged:
         """An error that names the first line that differs."""
