@@ -94,7 +94,7 @@ def cut_outcomes(
         yield f"cut after {part} of 4", folder.calls(asked)
 
 
-@pytest.mark.parametrize("first", range(0, 60, GROUP))
+@pytest.mark.parametrize("first", range(0, 48, GROUP))
 def test_runs_of_drawn_scenarios_and_all_that_is_told_of_them(
     folder: Folder, first: int, pytestconfig: pytest.Config
 ) -> None:

@@ -25,7 +25,7 @@ _UNSTEADY: Final = (
     (re.compile(r"(\.jsonl,True,\d+,\d+,\d+,)[\d.]+"), r"\1..."),
     (re.compile(r"note: about .* left; .*\n"), ""),
     (
-        re.compile(r'("(?:seconds|started|process|python|platform|numpy)": )("[^"]*"|[\d.]+)'),
+        re.compile(r'("(?:seconds|started|process|python|platform|numpy)": )("[^"]*"|[\d.e+-]+)'),
         r"\1...",
     ),
     (re.compile(rf"(Argosy |\"argosy\": \"){re.escape(__version__)}"), r"\1..."),
