@@ -180,3 +180,30 @@ def test_a_replay_names_a_report_of_tasks_that_do_not_run(
     out, err = capsys.readouterr()
     assert err == ""
     assert out.startswith(f"{path}:2: decisions differ from here on\nreplayed: the replay failed: ")
+
+
+def test_a_scheduler_elsewhere_that_has_placed_a_task_contradicts_nothing(
+    lines: list[bytes], tmp_path: Path
+) -> None:
+    number = next(at for at, line in enumerate(lines) if b'"what":"submitted"' in line)
+    placed = json.loads(lines[number]) | {"number": 0, "machine": 1, "by": "elsewhere"}
+    told = {
+        "what": "placed",
+        "at": placed["at"],
+        "job": placed["job"]["id"],
+        "indices": [0],
+        "machines": [1],
+        "scheduler": "elsewhere",
+    }
+    path = tmp_path / "placed.jsonl"
+
+    def with_lines(*changed: dict[str, Any]) -> JournalFile:
+        path.write_bytes(lines[0] + b"".join(json.dumps(each).encode() + b"\n" for each in changed))
+        return JournalFile.read(path)
+
+    assert set(read_steps(with_lines(placed, told)).schedulers) >= {"elsewhere", "s-0", "s-1"}
+    with pytest.raises(RunDirectoryError, match=r"scheduler 'elsewhere'; expected s-0, s-1"):
+        read_steps(with_lines(placed | {"by": ""}, told))
+    # Of a journal with another mistake, it is that which is named.
+    with pytest.raises(RunDirectoryError, match="machine 99"):
+        read_steps(with_lines(placed, told | {"machines": [99]}))

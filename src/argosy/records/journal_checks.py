@@ -54,6 +54,8 @@ class _LineCheck:
     def __init__(self, setup: HostSetup) -> None:
         self._machines = len(setup.cell.machines)
         self._schedulers = {name for entry in setup.fleet for name in entry.scheduler_names()}
+        #: Schedulers that have decided where a job goes without being part of the fleet.
+        self._elsewhere: set[str] = set()
         self._jobs: set[str] = set()
         self._count = 0
         self._reached = 0
@@ -72,6 +74,8 @@ class _LineCheck:
                     yield Contradiction(f"job number {number}", str(self._count))
                 self._jobs.add(job.id)
                 self._count += 1
+                if by := getattr(record, "by", ""):
+                    self._elsewhere.add(by)
             case records.MachineRecord(change=AddMachine()):
                 self._machines += 1
             case records.MachineRecord(change=change) if isinstance(change.machine, int):
@@ -81,9 +85,8 @@ class _LineCheck:
         yield from self._about_tasks(record)
         scheduler = getattr(record, "scheduler", None)
         # A scheduler may claim for a part of itself, named after a colon.
-        if scheduler is not None and self._schedulers.isdisjoint(
-            (scheduler, scheduler.partition(":")[0])
-        ):
+        known = self._schedulers | self._elsewhere
+        if scheduler is not None and known.isdisjoint((scheduler, scheduler.partition(":")[0])):
             names = ", ".join(sorted(self._schedulers))
             yield Contradiction(f"scheduler {excerpt(scheduler)}", names)
 

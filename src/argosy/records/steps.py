@@ -201,6 +201,8 @@ class JournalSteps:
         }
         self._scheduler_numbers = {name: n for n, name in enumerate(self.schedulers)}
         self._fleet = frozenset(self.schedulers)
+        #: Schedulers elsewhere, which have decided where a job goes.
+        self._elsewhere: set[str] = set()
         self._machine_count = len(setup.cell.machines)
         self._numbers: dict[str, int] = {}
         self._owners: list[str] = []
@@ -238,8 +240,10 @@ class JournalSteps:
                 self._add(at, Step.RELEASED, self._base(job), indices, (), scheduler)
             case records.AbandonedRecord(at, job, indices, scheduler):
                 self._add(at, Step.ABANDONED, self._base(job), indices, (), scheduler)
-            case records.SubmittedRecord():
+            case records.SubmittedRecord(by=by):
                 self._submit(fact, fact.at)
+                if by:
+                    self._elsewhere.add(by)
             case records.RestoredRecord():
                 self._restore(fact)
             case records.ResubmittedRecord(job=job, scheduler=scheduler):
@@ -282,6 +286,8 @@ class JournalSteps:
         if len(machines) and (machines.min() < -1 or machines.max() >= self._machine_count):
             raise ValueError("machines")
         for name in self.schedulers:
+            if name in self._elsewhere:
+                continue
             if name not in self._fleet and name.partition(":")[0] not in self._fleet:
                 raise ValueError("schedulers")
 
