@@ -33,7 +33,7 @@ SEED: Final = 77
 #: Bytes of the largest journal that is broken in several ways.
 LARGEST: Final = 60_000
 WAYS: Final = 7
-SCENARIOS: Final = {"simulated": 24, "scripted": 14, "local": 6, "kubernetes": 3}
+SCENARIOS: Final = {"simulated": 24, "scripted": 14, "local": 6, "kubernetes": 2}
 Document = dict[str, Any]
 
 

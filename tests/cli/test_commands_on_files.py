@@ -152,7 +152,7 @@ def test_damaged_journals(folder: Folder, pytestconfig: pytest.Config) -> None:
     engines, _ = survey()
     source = ScenarioSource(31, engines)
     outcomes = {}
-    for number in range(26):
+    for number in range(20):
         folder.write({"drawn.toml": to_toml(source.draw(number).document)})
         folder.call("run", "drawn.toml", "--out", "run")
         text = (folder.path / "run" / "journal.jsonl").read_text("utf-8")
