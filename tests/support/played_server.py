@@ -198,6 +198,8 @@ class ServerBench:
     ) -> None:
         self.loop = loop
         self.directory = directory
+        #: The path that differs from run to run.
+        self.hidden = str(directory)
         self.computer = PlayedComputer(loop, directory / "tries", seed) if is_played else None
         self.options = ServerOptions(
             directory=directory, is_lasting=False, **{"port": 0, **options}
@@ -210,7 +212,7 @@ class ServerBench:
         """Of a traceback, only the last line: what it says of the code may change."""
         if "Traceback" in line:
             line = line.splitlines()[-1]
-        self.lines.append(f"LOG {line}".replace(str(self.directory), "DIRECTORY"))
+        self.lines.append(f"LOG {line}".replace(self.hidden, "DIRECTORY"))
 
     def start(self) -> ServerBench:
         self.loop.run_until_complete(self._start())
@@ -336,7 +338,7 @@ class ServerBench:
         if "Content-Security-Policy" not in headers:
             lines.append(body.decode("utf-8", "replace"))
         text = "\n".join(lines).replace(__version__, "VERSION")
-        return text.replace(str(self.directory), "DIRECTORY")
+        return text.replace(self.hidden, "DIRECTORY")
 
     def tables(self) -> str:
         """All rows of the database."""

@@ -413,11 +413,11 @@ class FederatedAgents:
             if page.next is None or len(mine) < len(page.items):
                 break
             after = page.next
-        for key in found:
+        for key in sorted(found):
             if not self.runner.is_known(key) and key not in self._under_way:
                 self._log(f"{cluster} runs {key}, which nobody here knows of")
                 self.release(RemotePlace(cluster, key))
-        for key in set(self.runner.keys_in(cluster)) - found:
+        for key in sorted(set(self.runner.keys_in(cluster)) - found):
             reply = await self._links[cluster].ask("GET", f"/v1/commits/{quote(key, safe='')}")
             if reply.status == HTTPStatus.NOT_FOUND:
                 self._over(key, "cancelled", None, "")
