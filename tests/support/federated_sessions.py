@@ -1,5 +1,5 @@
-"""A scheduler over the agents of other clusters, all in one loop in virtual time, and what becomes of its
-jobs while servers on both sides come and go."""
+"""A scheduler over the agents of other clusters, all in one loop in virtual time, and what becomes of
+its jobs while servers on both sides come and go."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def agent_cluster(dice: Dice, name: str) -> LocalCluster:
         if dice.chance(0.3):
             capacity["gpu"] = 2
         attributes = {"arch": dice.one_of(("x86", "arm"))} if dice.chance(0.6) else {}
-        joins = {"rack": (f"rack-{at % 2}",)} if dice.chance(0.5) else {}
+        joins: dict[str, tuple[str, ...]] = {}
+        if dice.chance(0.5):
+            joins = {"rack": (f"rack-{at % 2}",)}
         machines.append(Machine(f"m{at}", Resources.of(capacity), attributes, joins))
     groups = (GroupSpec(name="rack", sets=("rack-0", "rack-1")),)
     fleet = (FleetEntry(name="own", engine="omega"),)
