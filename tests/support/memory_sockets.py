@@ -84,15 +84,19 @@ class MemorySocket:
         async def arrived() -> None:
             while not (self._received.data or self._received.is_over):
                 self._received.news.clear()
-                await asyncio.wait_for(self._received.news.wait(), self._timeout)
+                await asyncio.wait_for(self._received.news.wait(), seconds)
 
-        if self._loop.micros > self._weather.deadline:
+        left = (self._weather.deadline - self._loop.micros) / 1e6
+        seconds = left if self._timeout is None else min(left, self._timeout)
+        if left <= 0:
             raise EnoughHeard
         if self._left == 0:
             raise ConnectionResetError(104, "Connection reset by peer")
         try:
             self._loop.run_until_complete(arrived())
         except TimeoutError:
+            if seconds == left:
+                raise EnoughHeard from None
             raise TimeoutError("timed out") from None
         if self._left is not None:
             most = min(most, self._left)
