@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -274,6 +275,9 @@ class RunnerBench:
         environment = {"PATH": "/bin", "A": "server"}
         self.runner = runner.ProcessRunner(self.folder, self._ended, environment=environment)
         self.helper: Any = self.runner._helper
+        if self.dice.chance(0.5):
+            cgroups: Any = SimpleNamespace(path="/cgroups")
+            self.runner._cgroups = cgroups
 
     def _ended(self, number: int, result: TryResult | None) -> None:
         self.lines.append(f"ended {number} {result}")
