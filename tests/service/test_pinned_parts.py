@@ -18,10 +18,17 @@ PINNED = Path(__file__).parent / "pinned"
 PLACES = ("home", "east", "west", "blue")
 
 
+class Clock:
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
 def test_limits_of_callers(pytestconfig: pytest.Config) -> None:
     found = {}
     for seed in range(30):
-        dice, lines, now = Dice(Random(seed).child("callers")), list[str](), [0.0]
+        dice, lines, now = Dice(Random(seed).child("callers")), list[str](), Clock()
         table = TokenTable(
             name="n",
             token="-" * 16,
@@ -29,18 +36,18 @@ def test_limits_of_callers(pytestconfig: pytest.Config) -> None:
             rate=dice.one_of((None, 1, 2, 5)),
             requests=dice.one_of((None, 1, 2)),
         )
-        caller = Caller(table, lambda now=now: now[0])
+        caller = Caller(table, now)
         for _ in range(60):
-            now[0] += dice.one_of((0.0, 0.0, 0.125, 0.25, 0.5, 4.0))
+            now.seconds += dice.one_of((0.0, 0.0, 0.125, 0.25, 0.5, 4.0))
             try:
                 with caller.request():
-                    lines.append(f"{now[0]} taken")
+                    lines.append(f"{now.seconds} taken")
                     if dice.chance(0.3):
                         with caller.request():
                             caller.require(dice.one_of(("sample", "commit", "operate")))
                             lines.append("taken inside")
             except ArgosyError as error:
-                lines.append(f"{now[0]} {error} {error.expected}")
+                lines.append(f"{now.seconds} {error} {error.expected}")
         found[f"round {seed}"] = "\n".join(lines)
     require_digests(PINNED / "callers.txt", found, pytestconfig)
 
