@@ -10,7 +10,7 @@ array operations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from argosy.solvers.flow import FlowNetwork, Roster
 from argosy.solvers.flow.arrays import Numbers
 
 #: What the tasks of a pool ask for: resources, attributes, and whether they may preempt.
-Asked = tuple[Resources, Mapping[str, str], bool]
+PoolRequest: TypeAlias = tuple[Resources, Mapping[str, str], bool]
 PoolKey = tuple[tuple[int, ...], tuple[tuple[str, str], ...], bool]
 NO_ARC: Final = -1
 #: Larger than any flow.
@@ -36,7 +36,7 @@ _KEPT: Final = 64
 class Pool:
     """A pool and its vertices."""
 
-    def __init__(self, asked: Asked, key: PoolKey, number: int, vertex: int) -> None:
+    def __init__(self, asked: PoolRequest, key: PoolKey, number: int, vertex: int) -> None:
         self.asked = asked
         self.key = key
         self.number = number
@@ -47,7 +47,7 @@ class Pool:
         self.links = np.empty(0, np.int32)
 
 
-def _key(asked: Asked, dimensions: tuple[str, ...]) -> PoolKey:
+def _key(asked: PoolRequest, dimensions: tuple[str, ...]) -> PoolKey:
     request, requires, preempts = asked
     # A resource that no machine has is treated as a required attribute that no machine has.
     apart = {
@@ -92,7 +92,7 @@ class Pools:
         key = _key(asked, view.dimensions)
         return self._by_key.get(key) or self._open(asked, key, view)
 
-    def _open(self, asked: Asked, key: PoolKey, view: View) -> Pool:
+    def _open(self, asked: PoolRequest, key: PoolKey, view: View) -> Pool:
         if not self._unused:
             self._grow()
         number = self._unused.pop()
