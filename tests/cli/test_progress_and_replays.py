@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from command_line import QUICKSTART, Call
 
 from argosy.cli import progress as progressing
 from argosy.cli.story import _when
 from argosy.model.errors import ReplayDiverged
+from argosy.records.directory import RUNNING, RunMark
 from argosy.records.replay import Replay, ReplaySummary
 
 
@@ -82,6 +86,19 @@ def test_moments_of_a_live_story_are_dates() -> None:
 def run(argosy: Call) -> str:
     assert argosy("run", QUICKSTART, "--out", "kept").code == 0
     return "kept"
+
+
+def test_a_run_in_progress_is_replayed_as_far_as_it_has_come(argosy: Call, run: str) -> None:
+    lines = (Path(run) / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    last = max(at for at, line in enumerate(lines) if line.startswith(b'{"what":"placed"'))
+    cut = Path("cut")
+    cut.mkdir()
+    (cut / "scenario.json").write_bytes((Path(run) / "scenario.json").read_bytes())
+    (cut / "journal.jsonl").write_bytes(b"".join(lines[:last]))
+    mark = RunMark(command=["argosy", "run"], started="today", process=os.getpid())
+    (cut / RUNNING).write_bytes(msgspec.json.encode(mark))
+    found = argosy("replay", "cut", "-o", "json")
+    assert (found.code, json.loads(found.out)["lines"]) == (0, last)
 
 
 def test_a_replay_that_decides_otherwise_says_where(

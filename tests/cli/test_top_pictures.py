@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import termios
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -186,6 +187,20 @@ class TestWatching:
         source: Any = client(events=())
         top._watch(source, 2.5)
         assert (waited, drawn) == ([2.5] * 3, [True] * 3)
+
+    def test_pictures_are_as_high_as_the_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        heights: list[int | None] = []
+        monkeypatch.setenv("COLUMNS", "150")
+        monkeypatch.setenv("LINES", "31")
+        monkeypatch.setattr(
+            top.Picture, "drawn", lambda self, rates, height: heights.append(height) or ""
+        )
+        monkeypatch.setattr(top, "_keys", lambda: nullcontext(lambda seconds: "q"))
+        monkeypatch.setattr("rich.live.Live.__enter__", lambda self: self)
+        monkeypatch.setattr("rich.live.Live.__exit__", lambda self, *error: None)
+        monkeypatch.setattr("rich.live.Live.update", lambda self, picture, refresh: None)
+        top._watch(client(events=()), 1.0)
+        assert heights == [31]
 
     def test_rates_of_a_long_watch_are_those_of_ten_seconds(
         self, monkeypatch: pytest.MonkeyPatch

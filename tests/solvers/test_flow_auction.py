@@ -78,6 +78,14 @@ def test_a_vertex_with_an_arc_to_every_machine_costs_few_looks_at_each_arc(
     assert solution.scans < 40 * problem.arcs
 
 
+def test_bids_for_very_many_places_end_at_the_optimum() -> None:
+    """Their arrays lie on pages of their own."""
+    problem = crowded(45_000, 0.9, seed=4, likes=3)
+    network = FlowNetwork.of(problem)
+    assert network.solve(warm=False).algorithm == "cost-scaling"
+    assert faults(problem, network.flows(), network.prices()) == []
+
+
 def test_bids_that_were_stopped_go_on_where_they_were() -> None:
     problem = crowded(300, 1.1, seed=2, likes=4)
     require_slices(problem, 8 * problem.arcs)

@@ -161,6 +161,18 @@ def test_other_checks_have_their_jobs(
     assert spec.network == DEFAULT
 
 
+def test_true_times_of_tasks_and_of_phases_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[int] = set()
+
+    def watched(engine: Any, durations: set[int], leaks: list[str]) -> Any:
+        seen.update(durations)
+        return engine
+
+    monkeypatch.setattr(conformance, "watched", watched)
+    asked(conformance.nobody_sees_how_long_tasks_really_run, OMEGA)
+    assert {1_234_567, 1_242_486, 1_357_911, 753_197} <= seen
+
+
 def test_every_check_is_one_of_the_suite() -> None:
     checks = {
         name

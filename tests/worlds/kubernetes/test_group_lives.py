@@ -162,6 +162,14 @@ class TestResting:
                 pods.flush()
         assert looks == [1, 2, 4, 8, 16, 32, LONGEST_REST, LONGEST_REST, LONGEST_REST]
 
+    def test_those_with_nodes_are_counted(self) -> None:
+        pods, world = cluster()
+        tell(pods, *members("abc", 3))
+        [job] = world.waiting
+        place(pods, job, "n0", "n1")
+        pods.found_short(job)
+        assert pods.pods["c"].obstacle.startswith("2 of 3 pods of group g found nodes")
+
     def test_a_group_that_is_bound_begins_anew(self) -> None:
         pods, world = cluster()
         tell(pods, *members("ab", 2))

@@ -52,6 +52,16 @@ def test_an_end_is_read(tmp_path):
     assert end.sentence() == "killed by signal 9, out of memory"
 
 
+@pytest.mark.parametrize(
+    ("name", "reader"), [("supervisor", read_identity), ("started", read_start)]
+)
+def test_records_that_are_there_but_empty_are_cut_short(tmp_path, name, reader):
+    assert reader(str(tmp_path)) is None
+    (tmp_path / name).write_text("")
+    with pytest.raises(SupervisorError, match="cut short"):
+        reader(str(tmp_path))
+
+
 MISTAKES = {
     "cut short": (END[:-1], "cut short"),
     "empty": ("", "cut short"),
