@@ -118,8 +118,7 @@ class Roster {
   }
   std::size_t pools() const { return pools_.size(); }
 
-  // There are resources that no machine had before: `requests` has a row for each pool, with an amount for each
-  // of so many resources, and `are_choosy` whether its tasks go only to some machines. Sums are made anew.
+  // There are so many resources now; of each pool: its request, and whether it goes only to some machines.
   void widen(std::int32_t dimensions, std::span<const Number> requests, std::span<const bool> are_choosy) {
     dimensions_ = dimensions;
     own_.assign(machine_vertices_.size() * dimensions_, 0);
@@ -129,15 +128,12 @@ class Roster {
       const auto row = requests.subspan(number * dimensions_, dimensions_);
       pool.request.assign(row.begin(), row.end());
       pool.is_choosy = are_choosy[number];
-      for (std::size_t m = 0; m < machine_vertices_.size(); ++m) {
-        for (std::int32_t d = 0; d < dimensions_; ++d) own_[m * dimensions_ + d] += pool.running[m] * row[d];
-      }
+      for (std::size_t i = 0; i < own_.size(); ++i) own_[i] += pool.running[i / dimensions_] * row[i % dimensions_];
     }
     demands_.assign(owner_tasks_.size() * dimensions_, 0);
-    for (Row c = 0; c < classes_.used(); ++c) {
-      const Number tasks = classes_[C::pending][c] + classes_[C::running][c];
-      if (tasks > 0) demand(classes_[C::owner][c], classes_[C::pool][c], tasks);
-    }
+    for (Row c = 0; c < classes_.used(); ++c)
+      if (const Number tasks = classes_[C::pending][c] + classes_[C::running][c]; tasks > 0)
+        demand(classes_[C::owner][c], classes_[C::pool][c], tasks);
   }
 
   void add_owner() {
@@ -151,9 +147,7 @@ class Roster {
 
   bool knows_job(Number number) const { return jobs_.find(number) != nullptr; }
   const JobRow& job(Number number) const { return job_rows_[*jobs_.find(number)]; }
-  const JobRow& job_at(Row task) const {
-    return job(classes_[C::job][tasks_[T::task_class][task]]);
-  }
+  const JobRow& job_at(Row task) const { return job(classes_[C::job][tasks_[T::task_class][task]]); }
   // Jobs with waiting tasks.
   Number waiting_jobs() const { return waiting_jobs_; }
 

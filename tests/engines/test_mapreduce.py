@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from argosy.engines.mapreduce import MapReduce
 from argosy.engines.mapreduce.prediction import History, Workers, best_addition, time_with
 from argosy.engines.registry import ENGINES
-from argosy.host.records import LostRecord, PlacedRecord, RefusedRecord, ReleasedRecord
+from argosy.host.records import (
+    AttemptRecord,
+    LostRecord,
+    PlacedRecord,
+    RefusedRecord,
+    ReleasedRecord,
+)
 from argosy.measures.measure import summarise
 from argosy.model.errors import ModelError
 from argosy.model.jobs import Job, TaskGroup
@@ -155,6 +161,18 @@ def test_adding_takes_decision_time_and_is_not_done_where_it_would_not_pay() -> 
     assert seconds(trial, "j-1") == 20
     quick = run(*history_of(one, one), settings={**slow, "t_job": SECOND})
     assert seconds(quick, "j-1") < 20
+
+
+def test_extra_workers_cost_the_decision_that_adds_them_and_no_later_one() -> None:
+    one = shared_job("j", 2, (40,), (10,), program="count")
+    *before, last = history_of(one, one)
+    plain = job("plain", 3, cpu=100, submit=last.submit / SECOND + 20)
+    costs = {"t_job": SECOND, "t_task": 1_000}
+    trial = run(*before, last, plain, settings=costs)
+    takes = {line.job: line.takes for line in trial.of(AttemptRecord)}
+    assert takes["j-0"] == SECOND + 2 * 1_000
+    assert takes["j-1"] > SECOND + 20 * 1_000
+    assert takes["plain"] == SECOND + 3 * 1_000
 
 
 def test_extra_workers_are_beyond_the_tasks_that_are_counted() -> None:

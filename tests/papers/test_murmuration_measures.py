@@ -21,6 +21,7 @@ from argosy.papers.experiment import (
 from argosy.papers.murmuration import jobs as jobs_module
 from argosy.papers.murmuration import measures
 from argosy.papers.murmuration import world as world_module
+from argosy.papers.murmuration.cluster import claims_11
 from argosy.papers.murmuration.jobs import POD, is_one_by_one, jobs_of, machines_for
 from argosy.papers.murmuration.reading import cumulative, one
 from argosy.papers.murmuration.world import run_point
@@ -317,6 +318,19 @@ def test_a_flood_is_measured_second_by_second() -> None:
     assert result["machines"] == 3
     assert result["tasks"] == 6
     assert result["tst.p50"] == pytest.approx(0.0125, abs=0.003)
+
+
+def test_a_throughput_that_is_far_too_high_or_too_low_does_not_hold() -> None:
+    """13 minutes for 1.6 million tasks are 78 s for a tenth of them."""
+    verdicts = []
+    for placed_in, peak in ((38.9, 1_949), (39.0, 1_950), (117.0, 5_850), (117.1, 5_851)):
+        asked = ExperimentPoint(
+            paper="murmuration", figure="11", parameters={"system": "flood"}, seed=1, scale="smoke"
+        )
+        result = PointResult({"tasks": 160_000, "placed_in": placed_in, "peak": peak}, {})
+        claims = claims_11(Findings([asked], {digest(asked): result}))
+        verdicts.append([claim.holds for claim in claims])
+    assert verdicts == [[False, False], [True, True], [True, True], [False, False]]
 
 
 def test_arrivals_are_counted_by_the_second() -> None:

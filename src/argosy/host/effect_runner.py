@@ -333,9 +333,8 @@ class EffectRunner:
         return late
 
     def _why_over(self, scheduler: Scheduler, task: int, *, moves: bool) -> Why:
-        """Why the scheduler can no longer place its task; `NONE` if it can."""
+        """Why the scheduler can no longer place its task, also a removed one; `NONE` if it can."""
         number = job_of(task)
-        # Of a job that was made smaller, the board still knows every task.
         is_known = 0 <= number < len(self._jobs) and index_of(task) < self._board.tasks(number)
         if not is_known or self._board.owner(number) != scheduler.index:
             return Why.NONE
