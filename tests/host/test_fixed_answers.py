@@ -541,6 +541,7 @@ class TestLateClaims:
         board = SimpleNamespace(
             owner=lambda number: owner,
             state=lambda task: states.get(task, TaskState.PENDING),
+            tasks=lambda number: jobs.counts[number],
             first_misplaced=lambda tasks, index, may_run, extras: 0 if len(tasks) else -1,
         )
         runner._board = board  # type: ignore[assignment]
