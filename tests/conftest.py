@@ -18,7 +18,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--update-golden",
         action="store_true",
-        help="Write the logs under tests/worlds/golden anew instead of comparing with them.",
+        help="Write the texts and digests that tests keep anew instead of comparing with them.",
     )
     parser.addoption(
         "--golden-texts",

@@ -3,12 +3,12 @@ settings inside settings, weights and capacities of queues, constraints, plug-in
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import Annotated, Any, Final, get_args, get_origin
 
 import msgspec
 
 from argosy.campaign.dice import Dice
+from argosy.campaign.settings import values_of
 from argosy.engines.api import Engine
 from argosy.model.constraints.text import parse_constraint
 from argosy.model.machines import GROUP_NAME
@@ -16,9 +16,7 @@ from argosy.model.units import Micros
 
 SECOND: Final = 1_000_000
 BUDGET: Final = 600 * SECOND
-_UNREPEATABLE: Final = frozenset({"race", "warm-race"})
 _INTEGERS: Final = (0, 1, 2, 3, 5, 10, 64)
-_FLOATS: Final = (0.0, 0.1, 0.25, 0.5, 0.9, 1.0, 2.0, 10.0)
 _TIMES: Final = (0, 1, 1_000, 20_000, 100_000, 500_000, SECOND, 3 * SECOND)
 #: Pauses that would let millions of attempts be made.
 _PAUSES: Final = ("retry", "backoff", "retry_after", "refuse", "rest", "interval", "t_idle")
@@ -133,19 +131,11 @@ def _options(dice: Dice, kind: Any, default: Any, groups: list[str], name: str) 
             return examples
         inside = _options(dice, arguments[0], default, groups, name)
         return [each for each in inside if _fits(each, metas)]
-    if kind is bool:
-        return [False, True]
     if kind is int:
         return list(_INTEGERS)
-    if kind is float:
-        return list(_FLOATS)
-    if origin is Literal:
-        return list(arguments)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return [member.value for member in kind if member.value not in _UNREPEATABLE]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return [_struct(dice, kind, groups)]
-    return []
+    return values_of(kind, default, groups)
 
 
 def _struct(dice: Dice, kind: type[msgspec.Struct], groups: list[str]) -> dict[str, Any]:

@@ -4,9 +4,9 @@ change unnoticed.
 A folder has a file for each group of outcomes, with a line for each: its name and its digest. After an
 intended change of behaviour, write the files again, and look at what changed, before and after:
 
-    pytest tests/campaign/test_drawn_runs.py --golden-texts /tmp/before
-    pytest tests/campaign/test_drawn_runs.py --golden-texts /tmp/after --update-golden
-    diff -r /tmp/before /tmp/after
+    pytest tests/campaign/test_drawn_runs.py --golden-texts build/before
+    pytest tests/campaign/test_drawn_runs.py --golden-texts build/after --update-golden
+    diff -r build/before build/after
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 
 #: How many names are listed in a message.
 SHOWN = 8
-#: Digits of a fraction that every computer agrees on, whatever instructions it adds numbers with.
+#: Digits of a fraction on which computers agree, whatever instructions they add numbers with.
 DIGITS = 9
 #: Where the project lies on this computer.
 ROOT = str(Path(__file__).parents[2])

@@ -85,8 +85,7 @@ class _LineCheck:
         yield from self._about_tasks(record)
         scheduler = getattr(record, "scheduler", None)
         # A scheduler may claim for a part of itself, named after a colon.
-        known = self._schedulers | self._elsewhere
-        if scheduler is not None and known.isdisjoint((scheduler, scheduler.partition(":")[0])):
+        if scheduler is not None and not self._knows((scheduler, scheduler.partition(":")[0])):
             names = ", ".join(sorted(self._schedulers))
             yield Contradiction(f"scheduler {excerpt(scheduler)}", names)
 
@@ -97,6 +96,10 @@ class _LineCheck:
         for given in (job, number):
             if isinstance(given, int) and not 0 <= given < self._count:
                 yield Contradiction(f"job number {given}", _numbers(self._count, "submitted"))
+
+    def _knows(self, names: tuple[str, ...]) -> bool:
+        """Whether one of them is a scheduler."""
+        return any(name in self._schedulers or name in self._elsewhere for name in names)
 
     def _about_tasks(self, record: Any) -> Iterator[Contradiction]:
         indices = getattr(record, "indices", [])
